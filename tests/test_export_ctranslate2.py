@@ -168,7 +168,7 @@ def test_what_is_no_export_is_not_replaced(exported: Any, command: Any, tmp_path
     words = ("export", model.folder_, "--to", "ctranslate2", "--out", tmp_path / "mine", "--force")
     assert "only overwrites exports" in command(*words).err
     assert "exported already" in command("export", folder, *words[2:5], tmp_path / "new").err
-    assert "expected, 'tflite' found" in command("export", folder, "--to", "tflite", *words[4:]).err
+    assert "--to tflite: expected one of" in command("export", folder, "--to", "tflite", *words[4:]).err
     said = command(*words[:5], tmp_path / "new", "--quantize", "int3")
     assert said.code == 2 and "int8" in said.err and "'int3' found" in said.err
     assert not (tmp_path / "new").exists()
@@ -218,7 +218,7 @@ def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -
         regard.load(folder, engine="torch")
     with pytest.raises(UserError, match="found 'tensorrt'"):
         regard.load(model.folder_, engine="tensorrt")
-    with pytest.raises(UserError, match="in float32; export it again for int8"):
+    with pytest.raises(UserError, match="quantize=float32"):
         regard.load(folder, quantize="int8")
     assert "found 'tensorrt'" in command("evaluate", folder, "x.tsv", "--engine", "tensorrt").err
 

@@ -237,7 +237,7 @@ ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
         "(?s)output: 31 .*smaller max_length",
     ),
     ("transduce", "abc", {"top_k": 3}, "top_k: unknown search setting of a transduce model"),
-    ("transduce", ["a", "b"], {}, "expected a text"),
+    ("transduce", ["a", "b"], {}, "expected a string"),
     ("transduce", "a\udcff", {}, "text: expected UTF-8"),
     ("transduce", "a", {"target": "\ud800"}, "target: expected UTF-8"),
     ("tag", ["a", "\ud800"], {}, "text: expected UTF-8"),
@@ -247,12 +247,12 @@ ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
     ("tag", "a b c", {"max_tokens": 2}, "text: 3 tokens"),
     ("tag", "Anna", {"beam": 3}, "beam: unknown search setting of a tag model"),
     ("classify", "the", {"target": "godo"}, "unknown label 'godo'; did you mean good"),
-    ("classify", [1.0, 2.0], {}, "expected a text"),
+    ("classify", [1.0, 2.0], {}, "expected a string"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "expected 2 numbers, found 3"),
     ("language-model", "Anna " * 9, {"max_tokens": 20}, "text: 45 tokens"),
     ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and continuation: 2"),
-    ("language-model", ["Anna"], {}, "expected a text"),
+    ("language-model", ["Anna"], {}, "expected a string"),
 ]
 
 

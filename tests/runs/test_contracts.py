@@ -111,4 +111,4 @@ def test_what_only_files_and_taggers_can_have_is_an_error(command: Command, mode
     said = command("train", "-", "--task", "regress", stdin="1,2,3\n2,3,4\n3,4,9\n")
     assert said.code == 2 and "vectors can only be read from files" in said.err
     said = command("predict", models("classify").run, "--source-column", "1", stdin="fine\tgood\n")
-    assert said.code == 2 and "only taggers read columns" in said.err
+    assert said.code == 2 and "only supported for task tag" in said.err
