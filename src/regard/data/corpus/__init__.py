@@ -1,1 +1,1 @@
-"""Encoded examples, and the order of batches."""
+"""Corpora of encoded examples, and the order of their batches."""

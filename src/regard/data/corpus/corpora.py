@@ -1,4 +1,8 @@
-"""Corpora: encoded examples, ready for batching."""
+"""Corpora: encoded examples, ready for batching.
+
+A side is the source or the target of an example. N is the number of examples, C of classes or
+target numbers.
+"""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -16,7 +20,7 @@ from regard.data.tensors.padded import Batch
 class Corpus(ABC):
     """Encoded examples that can be ordered and batched.
 
-    sequential: whether each batch continues where the previous one ended.
+    sequential: whether each batch continues the text of the previous batch.
     """
 
     sequential: bool = False
@@ -24,7 +28,7 @@ class Corpus(ABC):
     @property
     @abstractmethod
     def lengths(self) -> np.ndarray:
-        """(N, sides): tokens per side of each example."""
+        """Number of tokens of each example and side: (N, sides)."""
 
     @abstractmethod
     def batch(self, rows: np.ndarray) -> Batch:
@@ -34,26 +38,31 @@ class Corpus(ABC):
         return len(self.lengths)
 
     def longest(self) -> list[int]:
-        """Return the maximum number of tokens per side that a model reads at once."""
+        """Return the number of tokens of the longest example, per side."""
         return self.lengths.max(0).tolist() if len(self) else []
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch as rows: a pure function, so that runs can resume."""
+        """Return the batches of an epoch as arrays of example indices.
+
+        The result depends only on the arguments and the corpus, so that a run can resume.
+        """
         return batch_order(self.lengths, tokens, seed, epoch)
 
     def passes(self, batch_size: int) -> Iterator[Batch]:
-        """Yield every example once, sorted by length, for evaluation."""
+        """Yield batches for evaluation: every example once, sorted by length."""
         order = self.lengths.max(1).argsort(kind="stable")
         for start in range(0, len(order), batch_size):
             yield self.batch(order[start : start + batch_size])
 
     def sample(self, batch_size: int, max_batches: int) -> list[Batch]:
-        """Return batches for evaluation: every example, sorted by length; of plain text at most
-        `max_batches` batches of windows."""
+        """Return batches for evaluation: every example once, sorted by length.
+
+        Only `StreamCorpus` uses `max_batches`.
+        """
         return list(self.passes(batch_size))
 
     def digest(self) -> str:
-        """Return a fingerprint of all values, in order."""
+        """Return a hash of all examples in order."""
         digest = hashlib.sha256()
         for part in fields(self):  # type: ignore[arg-type]
             _update(digest, getattr(self, part.name))
@@ -62,21 +71,21 @@ class Corpus(ABC):
 
 @dataclass(frozen=True)
 class PairCorpus(Corpus):
-    """Sources and target sequences."""
+    """Pairs of a source and a target sequence."""
 
     source: Rows
     target: Ragged
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 2): positions of source and target, EOS included."""
+        """Number of positions of each source and target, EOS included: (N, 2)."""
         return np.stack([self.source.lengths, self.target.lengths], 1)
 
     def __len__(self) -> int:
         return len(self.source)
 
     def take(self, rows: np.ndarray) -> "PairCorpus":
-        """Return the corpus of these rows."""
+        """Return a corpus with only the examples of these indices."""
         return PairCorpus(self.source.take(rows), self.target.take(rows))
 
     def batch(self, rows: np.ndarray) -> Batch:
@@ -86,19 +95,19 @@ class PairCorpus(Corpus):
 
 @dataclass(frozen=True)
 class SourceCorpus(Corpus):
-    """Source sequences, with targets per sequence or per position."""
+    """Base class for source sequences with one target per sequence or per position."""
 
     source: Rows
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 1): positions per sequence."""
+        """Number of positions of each source: (N, 1)."""
         return self.source.lengths[:, None]
 
 
 @dataclass(frozen=True)
 class TagCorpus(SourceCorpus):
-    """Sequences with one label per position. weight: (N,), per example."""
+    """Sequences with one label per position. weight: (N,), weight of each example in the loss."""
 
     target: Ragged
     weight: np.ndarray | None = None
@@ -110,7 +119,10 @@ class TagCorpus(SourceCorpus):
 
 @dataclass(frozen=True)
 class LabelCorpus(SourceCorpus):
-    """Sequences with one target each. labels: (N,) classes or (N, C) numbers; weight: (N,)."""
+    """Sequences with one target each.
+
+    labels: (N,) classes or (N, C) numbers. weight: (N,), weight of each example in the loss.
+    """
 
     labels: np.ndarray
     weight: np.ndarray | None = None
@@ -125,7 +137,7 @@ def _tensor(values: np.ndarray | None, rows: np.ndarray) -> torch.Tensor | None:
 
 
 def _update(digest: "hashlib._Hash", value: object) -> None:
-    """Add a part of a corpus to a fingerprint."""
+    """Add the value of a corpus field to a hash."""
     if isinstance(value, Rows):
         value.update(digest)
     elif isinstance(value, np.ndarray):

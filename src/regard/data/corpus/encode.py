@@ -1,9 +1,9 @@
-"""Tokenize large pairs once with several processes; the ids are memory-mapped afterwards.
+"""Tokenize `LargePairs` once with several processes, into files that are memory-mapped later.
 
-Each process encodes every n-th chunk of blocks and writes it to stdout. The caller collects the
-chunks round-robin, so they stay in order, and a full pipe makes fast processes wait.
-`python -m regard.data.corpus.encode` is such a process; it imports neither torch nor the caller's
-script.
+A block is about 128 kB of text; a chunk is 32 blocks. Each of n worker processes encodes every
+n-th chunk and writes the ids to stdout. The caller reads the chunks round-robin, so they stay in
+order, and a full pipe makes fast workers wait. `python -m regard.data.corpus.encode` runs a worker,
+which imports neither torch nor the caller's script.
 """
 
 import contextlib
@@ -31,19 +31,22 @@ SIDES = ("source", "target")
 
 
 def encode_pairs(pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> tuple[Path, Metadata]:
-    """Return the folder with the ids of all pairs: `source.flat`, `source.lengths` and so on."""
+    """Return the cache folder with the token ids of all pairs, and its metadata.
+
+    The files are `source.flat` (ids), `source.lengths`, `target.flat` and `target.lengths`.
+    """
     key = make_key(pairs.key, source.content(), target.content())
     return cached("tokens", key, _Job(pairs, source, target).run)
 
 
 def num_workers(chunks: int) -> int:
-    """Return the number of processes for this many chunks: one per available core."""
+    """Return the number of worker processes: one per available core, at most one per chunk."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(MAX_WORKERS, cores or 1, chunks))
 
 
 class _Job:
-    """Encodes large pairs into a folder."""
+    """The encoding of large pairs into a folder."""
 
     def __init__(self, pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> None:
         self.pairs, self.tokenizers = pairs, (source, target)
@@ -51,7 +54,7 @@ class _Job:
         self.types = [np.dtype(_narrow_dtype(len(tokenizer))) for tokenizer in self.tokenizers]
 
     def run(self, folder: Path) -> Metadata:
-        """Write the ids and lengths of both sides."""
+        """Write the ids and lengths of sources and targets; return the metadata."""
         for tokenizer, side in zip(self.tokenizers, SIDES, strict=True):
             tokenizer.save(folder, side)
         count = num_workers(self.num_chunks)
@@ -76,7 +79,7 @@ class _Job:
     def _collect(
         self, processes: list["subprocess.Popen[bytes]"], folder: Path, lengths: Any
     ) -> None:
-        """Collect the chunks of all processes, in the order of the pairs."""
+        """Read the chunks of all processes in the order of the pairs; write ids, append lengths."""
         title = f"tokenizing with {len(processes)} processes"
         with contextlib.ExitStack() as stack:
             flat = [stack.enter_context(open(folder / f"{side}.flat", "wb")) for side in SIDES]
@@ -92,14 +95,14 @@ class _Job:
                     bar.advance(int(rows))
 
     def _write_lengths(self, folder: Path, side: str, parts: list[np.ndarray]) -> str:
-        """Write the lengths of a side with the smallest dtype that fits; return the dtype."""
+        """Write the lengths of source or target with the smallest dtype that fits; return it."""
         widest = max(parts, key=lambda part: part.dtype.itemsize).dtype
         np.concatenate([part.astype(widest) for part in parts]).tofile(folder / f"{side}.lengths")
         return widest.str
 
 
 def _narrow_dtype(count: int) -> type[np.unsignedinteger[Any]]:
-    """Return the dtype for numbers below a count."""
+    """Return the smallest dtype for integers from 0 to count - 1: uint16 or uint32."""
     return np.uint16 if count <= 1 << 16 else np.uint32
 
 
@@ -108,14 +111,14 @@ def _to_narrow_dtype(lengths: np.ndarray) -> np.ndarray:
 
 
 def _start(order: dict[str, Any]) -> "subprocess.Popen[bytes]":
-    """Start a process that encodes its chunks."""
+    """Start a worker process; `order` tells it which chunks to encode."""
     package = str(Path(__file__).parents[3])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, "-m", "regard.data.corpus.encode", json.dumps(order)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C reaches only the caller, which ends them
+        start_new_session=True,  # Ctrl-C reaches only the caller, which kills the workers
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
     )
 
@@ -131,7 +134,7 @@ def _read_exactly(stream: IO[bytes], count: int) -> bytes:
 
 
 def _encode_chunks(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield ids and lengths of a worker's chunks, alternating source and target."""
+    """Yield (ids, lengths) of each chunk of a worker, alternating source and target."""
     folder = Path(order["folder"])
     metadata = json.loads((folder / "header.json").read_bytes())["metadata"]
     pairs = LargePairs(folder, metadata, order["paths"])
@@ -146,7 +149,7 @@ def _encode_chunks(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarr
 
 
 def main() -> None:
-    """Encode the chunks of one process and write them to stdout."""
+    """Run a worker process: encode its chunks and write them to stdout."""
     order = json.loads(sys.argv[1])
     types = [np.dtype(kind) for kind in order["types"]]
     out = sys.stdout.buffer

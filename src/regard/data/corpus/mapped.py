@@ -1,4 +1,7 @@
-"""A corpus with memory-mapped ids: only twelve bytes per example are in memory."""
+"""A corpus with memory-mapped token ids.
+
+Memory holds only the start and length of each source and target, twelve bytes per pair.
+"""
 
 import mmap
 from collections.abc import Sequence
@@ -14,11 +17,11 @@ from regard.data.sources.large import LargePairs
 from regard.data.tensors.padded import Batch
 from regard.data.tokenizers.tokenizer import Tokenizer
 
-MAX_ROWS_READ = 1 << 14  # rows read before their pages are released: at most about 130 MB
+MAX_ROWS_READ = 1 << 14  # examples read before memory pages are released: about 130 MB
 
 
 class MappedCorpus(Corpus):
-    """Pairs whose ids stay in a file until a batch needs them."""
+    """Pairs whose token ids stay in a file until a batch needs them."""
 
     def __init__(self, pairs: PairCorpus, maps: Sequence[mmap.mmap], fingerprint: str) -> None:
         self.pairs, self.maps, self.fingerprint = pairs, maps, fingerprint
@@ -27,7 +30,7 @@ class MappedCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 2): tokens of source and target, EOS included."""
+        """Number of tokens of each source and target, EOS included: (N, 2)."""
         return self.pairs.lengths
 
     def __len__(self) -> int:
@@ -43,22 +46,22 @@ class MappedCorpus(Corpus):
         return self.pairs.batch(rows)
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch; the last result is cached, since it takes seconds."""
+        """Return the batches of an epoch as index arrays; cache the last result, as it is slow."""
         key = (tokens, seed, epoch)
         if self.ordered is None or self.ordered[0] != key:
-            self.ordered = None  # before the new one is built, so that only one exists
+            self.ordered = None  # frees the old order before the new one is built
             self.ordered = (key, super().order(*key))
         return self.ordered[1]
 
     def digest(self) -> str:
-        """Return the fingerprint, computed when the corpus was written."""
+        """Return the hash of all examples, read from the cache."""
         return self.fingerprint
 
 
 def map_corpus(
     pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> MappedCorpus:
-    """Return the corpus of these rows, or of all."""
+    """Return the corpus of the pairs with the indices `rows` (None: all pairs)."""
     folder, metadata = encode_pairs(pairs, source, target)
     maps, sides = [], []
     for name, kind, narrow in zip(SIDES, metadata["types"], metadata["lengths"], strict=True):
@@ -83,7 +86,7 @@ def map_corpus(
 def lengths_of(
     pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> np.ndarray:
-    """Return (N, 2): tokens of both sides of these rows, EOS included."""
+    """Return the number of tokens (N, 2) of source and target, EOS included, of `rows`."""
     folder, metadata = encode_pairs(pairs, source, target)
     found = [
         np.fromfile(folder / f"{name}.lengths", narrow)
@@ -98,6 +101,6 @@ def _map(path: Path) -> mmap.mmap:
 
 
 def release_pages(pages: mmap.mmap) -> None:
-    """Release pages that were read; the system reads them again when needed."""
+    """Release the memory pages of a mapped file; the system reads them again when needed."""
     if hasattr(pages, "madvise"):
         pages.madvise(mmap.MADV_DONTNEED)

@@ -6,10 +6,11 @@ import numpy as np
 def batch_order(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Return index arrays, one per batch, that visit every example once.
 
-    lengths: (N, sides) tokens per side. Batches are length-bucketed to save padding: examples are
-    shuffled, sorted by length (ties stay shuffled), split so that a batch has at most `tokens`
-    padded positions on its longer side, and the batches are shuffled. The result depends only on
-    the arguments, so a run resumes from (epoch, position).
+    lengths: (N, 1) or (N, 2), number of tokens of the source, and of the target if there is one.
+    Batches are length-bucketed to save padding. Examples are shuffled, then sorted by length (ties
+    stay shuffled), then split into batches, and the batches are shuffled. A batch has at most
+    `tokens` padded positions of its longer side. The result depends only on the arguments, so a
+    run can resume in the middle of an epoch.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.arange(len(lengths), dtype=np.uint32 if len(lengths) < 1 << 32 else np.int64)
@@ -21,10 +22,10 @@ def batch_order(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> list
 
 
 def _sort_key(lengths: np.ndarray, longest: np.ndarray) -> np.ndarray:
-    """Return the sort key: the longer side, then the difference between the sides.
+    """Return the sort key (N,): the longer length, then source length minus target length.
 
-    The difference ascends if the longer side is odd and descends if it is even. So neighbors
-    across a step of the longer side have similar differences, and batches have little padding.
+    The difference ascends if the longer length is odd and descends if it is even. So where the
+    longer length increases, neighbors have similar differences, and batches have little padding.
     """
     if lengths.shape[1] == 1:
         return longest
@@ -37,17 +38,17 @@ def _sort_key(lengths: np.ndarray, longest: np.ndarray) -> np.ndarray:
 
 
 def _stable_argsort(key: np.ndarray) -> np.ndarray:
-    """Return the stable order of integers; small ones as uint16, which sorts 10 times faster."""
+    """Return the stable argsort of integers; uint16, used if they fit, sorts 10 times faster."""
     narrow = key.max(initial=0) < 1 << 16
     return np.argsort(key.astype(np.uint16) if narrow else key, kind="stable")
 
 
 def _batch_bounds(longest: np.ndarray, tokens: int) -> list[int]:
-    """Return where to split ascending lengths; a batch has at least one example."""
+    """Return the indices at which ascending lengths are split into batches of one or more."""
     bounds: list[int] = []
     start, count = 0, len(longest)
     while start < count:
-        # The padded size grows with every example: bisect for the last one that fits.
+        # The padded size grows with every example: bisect for the last example that fits.
         fits, over = start, min(count, start + max(1, tokens // max(1, int(longest[start])))) + 1
         while over - fits > 1:
             middle = (fits + over) // 2

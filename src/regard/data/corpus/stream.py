@@ -1,6 +1,7 @@
-"""Plain text as one long row of tokens, split into windows.
+"""Plain text as one long sequence of tokens, read in windows.
 
-N tokens, B windows side by side, T length of a window.
+A window is a span of consecutive tokens that a model reads at once. N is the number of tokens of
+the text, B of windows per batch, T of tokens per window.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,9 +23,11 @@ from regard.data.tokenizers.tokenizer import TableTokenizer
 class StreamCorpus(Corpus):
     """Concatenated documents, each followed by EOS, read in windows.
 
-    sequential: each epoch reads the text from left to right, each row of a batch at its own
-    offset, so that the state of a model can be carried over. Otherwise windows are shuffled, with
-    a new offset per epoch. overlap: context tokens per evaluation window that are not scored.
+    side: one row of tokens per document. context: maximum window length. sequential: whether an
+    epoch reads the text from left to right, so that a model can carry its state over. Each row of
+    a batch then continues the same row of the previous batch. Otherwise windows are shuffled, with
+    a new random offset per epoch. overlap: tokens at the start of an evaluation window that are
+    context only and not scored.
     """
 
     side: Ragged
@@ -34,15 +37,15 @@ class StreamCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(documents, 1): tokens per document, EOS included."""
+        """Number of tokens per document, EOS included: (documents, 1)."""
         return self.side.lengths[:, None]
 
     def longest(self) -> list[int]:
-        """Return the context length: no window is longer."""
+        """Return the maximum window length."""
         return [self.context]
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch as rows (B, 2): start and end of each window."""
+        """Return the batches of an epoch as arrays (B, 2): start and end of each window."""
         N, T = len(self.side.flat), min(self.context, len(self.side.flat))
         rows = max(1, min(tokens // self.context, N // T))
         if self.sequential:
@@ -57,20 +60,20 @@ class StreamCorpus(Corpus):
         return np.split(spans, range(rows, len(spans), rows))
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """Return the windows `flat[start:end]` as a batch; `before` is the token before each."""
+        """Return the windows with these starts and ends (B, 2), and the token before each."""
         starts, ends = rows[:, 0], rows[:, 1]
         target = pad_flat(self.side.flat, starts, ends - starts)
         before = np.where(starts > 0, self.side.flat[starts - 1], EOS).astype(np.int64)
         return Batch(target=target, before=torch.from_numpy(before))
 
     def sample(self, batch_size: int, max_batches: int) -> list[Batch]:
-        """Return batches of random windows, at most `max_batches`."""
+        """Return at most `max_batches` batches of windows, always the same."""
         return [
             self.batch(rows) for rows in self.order(batch_size * self.context, 0, 0)[:max_batches]
         ]
 
     def windows(self) -> Iterator[np.ndarray]:
-        """Yield evaluation windows per document: (n, 3) start, first scored position, end."""
+        """Yield the evaluation windows of each document, (n, 3): start, first scored token, end."""
         step = self.context - self.overlap
         for start, length in zip(self.side.starts, self.side.lengths, strict=True):
             scored = np.arange(0, length, step)
@@ -78,7 +81,7 @@ class StreamCorpus(Corpus):
             yield np.stack([starts, scored, ends], 1) + start
 
     def eval_batch(self, rows: np.ndarray) -> Batch:
-        """Return windows of `windows` as a batch that masks positions that are not scored."""
+        """Return evaluation windows (B, 3) of `windows`, with tokens masked that are not scored."""
         batch = self.batch(rows[:, [0, 2]])
         assert batch.target is not None
         positions = torch.arange(batch.target.mask.shape[1])
@@ -89,22 +92,22 @@ class StreamCorpus(Corpus):
 
 
 class MaskedCorpus(SourceCorpus):
-    """Windows of plain text for masked language modeling, each a separate example."""
+    """Windows of plain text for masked language modeling, one window per example."""
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """Return the windows with these indices; the target is the source."""
+        """Return the windows with these indices as a batch whose target is the source."""
         source = self.source.pad(rows)
         return Batch(source, source.tokens())
 
 
 def split_rows(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
-    """Split rows into pieces of at most `length`."""
+    """Split each row into pieces of at most `length` elements."""
     return [row[at : at + length] for row in rows for at in range(0, len(row), length)]
 
 
 def masked_words(
     documents: Sequence[str], words: TableTokenizer, chars: TableTokenizer, context: int
 ) -> MaskedCorpus:
-    """Return documents as whitespace-separated words with their characters."""
+    """Return a corpus of whitespace-separated words, with at most `context` words per window."""
     sentences = [s for document in documents for s in split_rows([document.split()], context)]
     return MaskedCorpus(split_words([s for s in sentences if s], words, chars))

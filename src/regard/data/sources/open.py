@@ -13,14 +13,17 @@ from regard.data.sources.open_large import read_large
 
 @dataclass(frozen=True)
 class DataSpec:
-    """The location of pairs: `data`, or `source` and `target`; and the columns."""
+    """The location of pairs, as the user passed it.
+
+    Either `data` (a file or a built-in dataset), or the aligned files `source` and `target`.
+    """
 
     data: str | None = None
     source: str | None = None
     target: str | None = None
     source_column: str | None = None
     target_column: str | None = None
-    option: str = "--"  # prefix of its options: --source, --dev-source
+    option: str = "--"  # prefix of the options in messages: "--" or "--dev-"
 
     def is_given(self) -> bool:
         """Return whether the user passed any data."""
@@ -46,7 +49,7 @@ class DataSpec:
         return read_large([self.data], columns) if self.data else None
 
     def file(self) -> str:
-        """Return the path; raise UserError if it is not one file."""
+        """Return the path `data`; raise UserError if the user passed two files or none."""
         if self.source or self.target:
             raise UserError(
                 f"{self.option}source, {self.option}target: not supported for this task",
@@ -57,7 +60,7 @@ class DataSpec:
         return self.data
 
     def builtin_name(self) -> str | None:
-        """Return the name of the built-in dataset; None for files, which take precedence."""
+        """Return the name of the built-in dataset; None if `data` is a file or is missing."""
         self._check_options()
         named = self.data is not None and is_builtin(self.data) and not os.path.exists(self.data)
         if named and self.option == "--" and (self.source_column or self.target_column):
@@ -65,7 +68,7 @@ class DataSpec:
         return self.data if named else None
 
     def _check_options(self) -> None:
-        """Raise UserError unless two files come together, without a third and without columns."""
+        """Raise UserError if only one aligned file is passed, or both with `data` or columns."""
         if not (self.source or self.target):
             return
         both = f"{self.option}source and {self.option}target"
@@ -89,7 +92,7 @@ class DataSpec:
 
 @dataclass
 class TrainDev:
-    """The training and dev set, their name, and notes for the user."""
+    """The training and dev set, the name of the data, and notes for the user."""
 
     name: str
     train: Sequence[Pair]
@@ -104,7 +107,10 @@ Split = Callable[[Any], tuple[Sequence[Pair], list[Pair]]]
 def open_pairs(
     spec: DataSpec, dev: DataSpec, read: Read, task: str = "transduce", split: Split = split_dev
 ) -> TrainDev:
-    """Return the training set and the dev set, which is split off if not passed."""
+    """Return the training and the dev set.
+
+    Without a dev set, `split` holds out a part of the training set. read: reads the pairs of files.
+    """
     name = _builtin_name(spec, task)
     if name:
         splits = builtin(name)
@@ -128,7 +134,7 @@ def open_pairs(
 def open_test(
     spec: DataSpec, read: Read, task: str = "transduce"
 ) -> tuple[Sequence[Pair], list[str]]:
-    """Return the examples to evaluate on; for a built-in dataset, its test set."""
+    """Return the pairs of a file, or the test set of a built-in dataset, and notes."""
     name = _builtin_name(spec, task)
     if name:
         test = builtin(name).test
@@ -138,7 +144,7 @@ def open_test(
 
 
 def _builtin_name(spec: DataSpec, task: str) -> str | None:
-    """Return the name of the built-in dataset, which only transduce can use; None for files."""
+    """Return the name of the built-in dataset, None for files; raise UserError for other tasks."""
     name = spec.builtin_name()
     if name and task != "transduce":
         raise UserError(f"{name}: built-in datasets are for --task transduce", help="pass a file")

@@ -1,4 +1,4 @@
-"""Open large files: the pairs that stay in them, and their dev set."""
+"""Open large files as pairs that stay on disk, and split off a dev set."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
 
 
 def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | None:
-    """Return the pairs of large files; None if they are small or cannot be streamed."""
+    """Return the pairs of one file or two aligned files, which stay on disk.
+
+    Return None if the files fit the memory limit or cannot be split into blocks.
+    """
     if sum(map(text_size, paths)) <= memory_limit():
         return None
     shown = [show_path(path) for path in paths]
@@ -63,6 +66,6 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
 
 
 def _first_lines(file: TextFile) -> str:
-    """Return the first lines of a text."""
+    """Return the first block of a text, complete lines without byte order mark."""
     with open(file.path, "rb") as stream:
         return (stream.read(BLOCK) + stream.readline()).decode().removeprefix(BOM)

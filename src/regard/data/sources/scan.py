@@ -1,4 +1,7 @@
-"""Scan large files of pairs: check them like small ones and build an index."""
+"""Scan large files of pairs: read them once, check them like small files, and build an index.
+
+The index has one entry per block of complete lines, so that blocks can be read separately.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,14 @@ from regard.data.sources.textfile import TextFile, raw_blocks
 
 
 class Quoted(Exception):
-    """Quotation marks in a file: fields may contain line ends, so it has no blocks."""
+    """A file contains quotation marks: cells may contain line ends, so it has no blocks."""
 
 
 class Scan:
-    """One pass over the blocks of one or two files."""
+    """One pass over the blocks of one or two files that collects the index.
+
+    shown: file names in messages. kind: format of the files. names: columns passed by the user.
+    """
 
     def __init__(
         self, shown: Sequence[str], files: Sequence[TextFile], kind: type[PairFormat], names: Names
@@ -31,12 +37,16 @@ class Scan:
         self.files, self.quote = files, kind.quote
         ends = [LineEnds(file.lines, file.newlines, file.returns) for file in files]
         self.reader = PairReader(shown, kind, names, ends, self._read_blocks)
-        self.index: list[list[int]] = []  # offset and size per file, first line, first row
-        self.hashes: list[np.ndarray] = []  # of the sources
-        self.empty_sides: list[int] = []  # rows with an empty side
+        # Per block: offset and size per file, first line, index of the first pair.
+        self.index: list[list[int]] = []
+        self.hashes: list[np.ndarray] = []  # 64-bit hashes of the sources
+        self.empty_sides: list[int] = []  # indices of pairs with an empty source or target
 
     def run(self, folder: Path) -> Metadata:
-        """Read everything, raise the same errors as for small files, and write the index."""
+        """Read the files, write the index to `folder`, and return the metadata.
+
+        Raise UserError for the same problems as for small files.
+        """
         reader = self.reader
         with ProgressBar(f"scanning {reader.path}", self.files[0].lines) as bar:
             for block in reader.blocks():
@@ -52,7 +62,7 @@ class Scan:
         }
 
     def _read_blocks(self) -> Iterator[Block]:
-        """Yield first line and text of each block; keep its location for the index."""
+        """Yield first line and texts of each block; store the block's location for the index."""
         line = 1
         for raw in raw_blocks(self.files):
             self.location = [n for offset, data in raw for n in (offset, len(data))] + [line]
@@ -63,7 +73,7 @@ class Scan:
             line += texts[0].count("\n")
 
     def _add(self, block: ParsedBlock, first: int) -> None:
-        """Add the pairs of a block to the index; first: the row of its first pair."""
+        """Add a block to the index. first: index of the first pair of the block."""
         self.index.append([*self.location, first])
         hashes = b"".join(map(hash_source, block.sources))
         self.hashes.append(np.frombuffer(hashes, ">u8").astype(np.uint64))
@@ -74,7 +84,7 @@ class Scan:
 
 
 def load_layout(metadata: dict[str, Any]) -> PairFormat:
-    """Return the layout that a scan found."""
+    """Return the format with its columns from the metadata that `Scan.run` returned."""
     named = dict(metadata)
     kind: Callable[..., PairFormat] = LAYOUTS[named.pop("layout")]
     if "columns" in named:

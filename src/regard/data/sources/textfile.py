@@ -28,14 +28,17 @@ from regard.data.reading.lines import (
     readable_os_errors,
 )
 
-BLOCK = 1 << 17  # bytes, up to the next line end
-CHUNK = 1 << 22  # bytes read at once if lines do not matter
-MIN_AGE = 2.0  # seconds; a younger file may change without a new modification time
+BLOCK = 1 << 17  # bytes per block, extended to the next line end
+CHUNK = 1 << 22  # bytes read at once when hashing or checking
+MIN_AGE = 2.0  # seconds; a file modified more recently may change without a new timestamp
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of valid UTF-8. path: of its decompressed text."""
+    """A file of valid UTF-8.
+
+    path: path of the decompressed text. newlines, returns: number of LF and CR characters.
+    """
 
     path: str
     digest: str
@@ -47,7 +50,7 @@ class TextFile:
 
 
 def text_size(path: str) -> int:
-    """Return the size of a text in bytes; of gzip, the size in its trailer."""
+    """Return the size of a text in bytes (gzip: uncompressed, from the trailer); 0 for stdin."""
     if path == "-" or not Path(path).is_file():
         return 0
     count = Path(path).stat().st_size
@@ -59,7 +62,10 @@ def text_size(path: str) -> int:
 
 
 def open_text(path: str) -> TextFile:
-    """Return the text file; raise UserError if it is not text. Known files are not read."""
+    """Return the checked and, if needed, decompressed text file; raise UserError if not text.
+
+    The result is cached: an unchanged file is not read again.
+    """
     status = os.stat(path)
     name = os.path.abspath(path)
     stamp = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
@@ -87,7 +93,10 @@ def _hash(path: str) -> str:
 
 
 def _check(path: str, copy: Path | None = None) -> Metadata:
-    """Read a file once: digest, lines, errors if it is not text; and copy the text."""
+    """Read a file once and return the fields of its TextFile, except `path`.
+
+    Raise UserError if it is not text. copy: path for the decompressed text, if needed.
+    """
     digest = hashlib.blake2b(digest_size=16)
     count, newlines, returns, bad = 0, 0, 0, 0
     problems: list[tuple[int, str]] = []
@@ -128,7 +137,7 @@ Raw = tuple[int, bytes]  # offset in the file, and content
 
 
 def raw_blocks(files: Sequence[TextFile]) -> Iterator[list[Raw]]:
-    """Yield blocks of complete lines, with the same number of lines per file."""
+    """Yield (offset, bytes) per file for each block of complete lines, equally many per file."""
     offsets = [_text_offset(file) for file in files]
     with contextlib.ExitStack() as stack:
         lead, *others = [stack.enter_context(_open(file)) for file in files]

@@ -1,6 +1,7 @@
 """Padded tensors and batches, which the modules of a model exchange.
 
-B rows, S source length, T target length, D width, H heads, U shared rows, E edges.
+A row is one example of a batch. B rows, S source length, T target length, D width, H heads,
+U shared rows, E edges, V vocabulary, C classes or target numbers.
 """
 
 from typing import NamedTuple
@@ -14,13 +15,16 @@ from regard.data.tensors.tree import Tree, tree_map
 
 
 class Edges(NamedTuple):
-    """Sparse edges of graphs. ends: (3, E): row, from, to; kind: (E,) ids."""
+    """Sparse edges of graphs, one graph per row.
+
+    ends: (3, E), the row, start position and end position of each edge. kind: (E,), type ids.
+    """
 
     ends: Tensor
     kind: Tensor
 
     def take(self, rows: Tensor, count: int) -> "Edges":
-        """Return the edges of these rows (each at most once) of `count` rows."""
+        """Return the edges of the rows with these distinct indices, out of `count` rows."""
         now = torch.full((count,), -1, device=self.ends.device)
         now[rows] = torch.arange(len(rows), device=self.ends.device)
         here = now[self.ends[0]]
@@ -29,23 +33,23 @@ class Edges(NamedTuple):
         return Edges(ends[:, kept], self.kind[kept])
 
     def copies(self, count: int) -> "Edges":
-        """Return the edges of a single row for `count` equal rows."""
+        """Return the edges of a single row, repeated for `count` equal rows."""
         rows = torch.arange(count, device=self.ends.device).repeat_interleave(len(self.kind))
         ends = torch.cat([rows[None], self.ends[1:].repeat(1, count)])
         return Edges(ends, self.kind.repeat(count))
 
 
 class SharedRows(NamedTuple):
-    """Rows (U, L) that positions refer to by index, such as the characters of words.
+    """A table (U, L) that the positions of a batch share, such as the characters of words.
 
-    The index is the last value of each position. The first row is for padding.
+    The last value of a position is its index into the table. Index 0 is for padding.
     """
 
     data: Tensor
     mask: Tensor
 
     def take(self, data: Tensor) -> tuple[Tensor, "SharedRows"]:
-        """Return positions (B, S, n) with new indices, and only the rows that they refer to."""
+        """Return positions (B, S, n) with new indices, and a table of only the entries they use."""
         indices = data[..., -1]
         used, now = torch.cat([indices.new_zeros(1), indices.flatten()]).unique(return_inverse=True)
         renumbered = torch.cat([data[..., :-1], now[1:].view_as(indices).unsqueeze(-1)], -1)
@@ -55,9 +59,9 @@ class SharedRows(NamedTuple):
 class Padded(NamedTuple):
     """Rows of different lengths in one tensor.
 
-    data: (B, S) tokens, (B, S, n) integers or (B, S, D) vectors; mask: (B, S), False for padding;
-    bias: (B, H|1, S, S) added to attention scores; edges: of graphs; shared: rows that positions
-    refer to; summary: (B, D), an encoder's own summary of the row. Missing parts are None.
+    data: (B, S) tokens, (B, S, n) integers or (B, S, D) vectors. mask: (B, S), False for padding.
+    bias: (B, H or 1, S, S), added to attention scores. edges: the edges of graphs. shared: the
+    table that positions index. summary: (B, D), one vector per row if the encoder computes it.
     """
 
     data: Tensor
@@ -68,18 +72,18 @@ class Padded(NamedTuple):
     summary: Tensor | None = None
 
     def pooled(self) -> Tensor:
-        """Return one vector per row (B, D): the summary, otherwise the mean over positions."""
+        """Return one vector per row (B, D): the summary, or the mean over positions without it."""
         if self.summary is not None:
             return self.summary
         weight = self.mask.unsqueeze(-1).to(self.data.dtype)  # (B, S, 1)
         return (self.data * weight).sum(1) / weight.sum(1).clamp(min=1)
 
     def tokens(self) -> "Padded":
-        """Return only the tokens (B, S), without indices of shared rows."""
+        """Return only the tokens (B, S), without indices into `shared`."""
         return Padded(self.data if self.shared is None else self.data[..., 0], self.mask)
 
     def take(self, rows: slice) -> "Padded":
-        """Return these rows with their edges and shared rows."""
+        """Return a slice of the rows, with their edges and the shared entries they use."""
         data, shared, edges = self.data[rows], self.shared, self.edges
         if shared is not None:
             data, shared = shared.take(data)
@@ -100,18 +104,19 @@ class Padded(NamedTuple):
         return Padded(data, mask, bias, edges, self.shared, summary)
 
     def to(self, device: torch.device) -> "Padded":
-        """Return the same on another device."""
+        """Return the same tensors on another device."""
         found: Padded = tree_map(lambda tensor: tensor.to(device), self)
         return found
 
 
 class Batch(NamedTuple):
-    """A batch of examples; what a task does not have is None.
+    """A batch of examples; fields that a task does not use are None.
 
-    source: the input. target: the output sequence; if it has its own length, each row ends with
-    EOS. labels: one target per row, (B,) classes or (B, C) numbers. weight: (B,), per row.
-    before: (B,), the token before each target. carry: the state after the previous batch.
-    prepared: tensors that the objective added, rows first.
+    source: the input. target: the output sequence; in a `PairCorpus`, each row ends with EOS.
+    labels: one target per row, (B,) classes or (B, C) numbers.
+    weight: (B,), weight of each row in the loss. before: (B,), the token before each target.
+    carry: the model state after the previous batch. prepared: tensors that the objective added,
+    with B as first dimension.
     """
 
     source: Padded | None = None
@@ -127,7 +132,7 @@ class Batch(NamedTuple):
         return tree_map(lambda tensor: tensor.to(device), self)
 
     def take(self, rows: slice) -> "Batch":
-        """Return these rows of everything."""
+        """Return a slice of the rows of every field."""
         source, target = (None if side is None else side.take(rows) for side in self[:2])
         rest = tree_map(lambda tensor: tensor[rows], tuple(self[2:]))
         return Batch(source, target, *rest)
@@ -144,12 +149,12 @@ class Batch(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """The outputs of a model for a batch; missing ones are None.
+    """The outputs of a model for a batch; outputs that a model does not have are None.
 
-    logits: (N, V) of the target tokens without padding, (B, S, C) per position or (B, C) per row.
-    carry: the state for the next batch. lengths: (B, L), of a non-autoregressive decoder. frames:
-    (B, S, V), of a head on the encoder. transitions: (C + 1, C + 1), the score of each label after
-    each other one (CRF).
+    logits: (N, V) for the N target tokens without padding, (B, S, C) per position, or (B, C) per
+    row. carry: the model state for the next batch. lengths: (B, L), length logits of a
+    non-autoregressive decoder. frames: (B, S, V), logits of an output layer on the encoder.
+    transitions: (C + 1, C + 1), CRF scores of label pairs, see `nn/crf.py`.
     """
 
     logits: Tensor
@@ -160,8 +165,10 @@ class Outputs(NamedTuple):
 
 
 def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:
-    """Return the decoder inputs for a target (B, T): its tokens shifted right, after BOS or after
-    the tokens `before` (B,)."""
+    """Return the decoder inputs (B, T): the target tokens shifted right by one.
+
+    before: (B,), the first input of each row; None: BOS.
+    """
     first = torch.full_like(target[:, :1], BOS) if before is None else before[:, None]
     return torch.cat([first, target[:, :-1]], 1)
 
@@ -174,8 +181,10 @@ def pad(rows: list[list[int]]) -> Padded:
 
 
 def pad_flat(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Padded:
-    """Return the slices `flat[start : start + length]` as one padded tensor: integers as int64,
-    floats (total, F) as float32."""
+    """Return the slices `flat[start : start + length]` as one padded tensor.
+
+    Integers (total,) become int64 (B, S), floats (total, F) become float32 (B, S, F).
+    """
     steps = np.arange(max(1, int(lengths.max())))
     mask = steps < lengths[:, None]  # (B, S)
     at = np.where(mask, starts[:, None] + steps, 0)

@@ -1,7 +1,8 @@
-"""The state of a decoder between steps.
+"""The state of a decoder between steps of decoding.
 
-Every tensor of a state has the batch dimension first. Other leaves implement the selection of rows
-themselves (`Selects`).
+A row is one hypothesis. Every tensor of a state has the rows as first dimension. Other leaves of
+the state trees implement `Selects`, the selection of rows. B sentences, k hypotheses (beams) per
+sentence, T positions.
 """
 
 from dataclasses import dataclass
@@ -15,26 +16,26 @@ from regard.data.tensors.tree import Selects, Tree, tree_map
 class State:
     """The state of a decoder.
 
-    memory: fixed per sentence (encoder output, its mask, projected keys).
-    past: changes each step (hidden vectors, key/value cache, position).
-    If past has k times the rows of memory, each row of memory belongs to k consecutive rows (the
-    beams of one sentence), so memory is never repeated per beam.
+    memory: tensors that are fixed per sentence (encoder output and mask, projected keys).
+    past: tensors that change at each step (hidden vectors, key/value cache, position).
+    If past has k times the rows of memory, k consecutive rows of past are the beams of one
+    sentence. So memory is never repeated per beam.
     """
 
     memory: Tree
     past: Tree
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "State":
-        """Return the state of these rows of the past, and of these sentences (None: all).
+        """Return the state with these rows of past and these sentences of memory (None: all).
 
-        The beams of a sentence stay consecutive.
+        In `rows`, the beams of a sentence must be consecutive.
         """
         past = select(self.past, rows, sentences)
         return State(self.memory if sentences is None else select(self.memory, sentences), past)
 
 
 def select(tree: Tree, rows: Tensor, sentences: Tensor | None = None) -> Tree:
-    """Return these rows of every leaf; sentences: those they belong to (None: all)."""
+    """Return these rows of every leaf. sentences: the sentences of the rows (None: all)."""
 
     def selected(leaf: Tensor | Selects) -> Tensor | Selects:
         if isinstance(leaf, Tensor):

@@ -1,4 +1,4 @@
-"""Trees: tensors in dicts, lists and tuples."""
+"""Trees: nested dicts, lists and tuples of tensors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Tree = Any  # tensors and other leaves in dicts, lists and tuples; None and numbers stay as they are
+Tree = Any  # nested dicts, lists and tuples; None and numbers are left unchanged
 
 
 class Selects(ABC):
-    """A leaf that selects rows itself, unlike a plain tensor with rows first."""
+    """A tree leaf that is not a tensor and implements the selection of rows."""
 
     @abstractmethod
     def select(self, rows: Tensor, sentences: Tensor | None) -> "Selects":
-        """Return these rows; sentences: those they belong to (None: all)."""
+        """Return the leaf with these rows. sentences: the sentences of the rows (None: all)."""
 
 
 def tree_map(function: Callable[[Any], Any], tree: Tree) -> Tree:
@@ -44,7 +44,7 @@ def tree_cat(trees: list[Tree]) -> Tree:
 
 
 def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
-    """Return the tensors of a tree of dicts and tuples, by path."""
+    """Return the tensors of a tree of dicts and tuples by path, such as `layers/0/key`."""
     if isinstance(tree, Tensor):
         return {path: tree}
     below = tree.items() if isinstance(tree, dict) else enumerate(tree or ())
@@ -55,7 +55,7 @@ def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
 
 
 def tree_of(tensors: dict[str, Tensor]) -> Tree:
-    """Undo `leaves`; return None if there is no tensor."""
+    """Return the tree of tensors by path, the inverse of `leaves`; None without tensors."""
     if "" in tensors:
         return tensors[""]
     below: dict[str, dict[str, Tensor]] = {}
