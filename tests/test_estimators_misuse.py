@@ -15,9 +15,9 @@ from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
     [
         (Classifier, ["a", "b"], ["x"], "X has 2 examples, but y has 1"),
         (Classifier, ["a", "b", "c"], ["x", "x", "x"], "expected at least two classes"),
-        (Classifier, ["a", (1.0, 2.0)], ["x", "y"], "example 2: expected a string as in example 1"),
+        (Classifier, ["a", (1.0, 2.0)], ["x", "y"], "example 2: expected a text as in example 1"),
         (Classifier, [(1, 2), (3,)], ["x", "y"], "example 2: expected 2 numbers as in example 1"),
-        (Classifier, [(1, None)], ["x"], "example 1: expected a string or numbers"),
+        (Classifier, [(1, None)], ["x"], "example 1: expected a text or numbers"),
         (Classifier, [(1, np.nan)], ["x"], "example 1: expected finite numbers"),
         (Classifier, ["a", "b"], ["x", " "], "example 2: a label is empty"),
         (Regressor, ["a", "b"], ["one", "two"], "example 1: expected a finite number, found 'one'"),
