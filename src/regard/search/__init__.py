@@ -1,4 +1,4 @@
-"""Search: from a model and a request to outputs."""
+"""Search algorithms that find the outputs of a model: beam search, sampling, argmax."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ __all__ = [
     "TokenConstraints",
 ]
 
-# By the output of a model: sequences, continuations of a prompt, labels.
+# The searches for each kind of output: sequences, continuations of a prompt, labels.
 SequenceSearch = Annotated[Beam | Sample, Field(discriminator="kind")]
 TextSearch = Sample
 LabelSearch = Argmax

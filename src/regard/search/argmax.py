@@ -1,6 +1,6 @@
-"""The search for labels: the most probable ones.
+"""Prediction of the most probable labels.
 
-B rows, S length, C labels.
+B rows (examples of the batch), S sequence length, C labels.
 """
 
 from typing import Any, ClassVar, Literal
@@ -20,7 +20,10 @@ class Argmax(Search):
     )
 
     def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:
-        """Return the scores (C,) per row, or the best label and its probability per position."""
+        """Return the label logits (C,) of each row.
+
+        For taggers, return the best labels and their probabilities, both one per position.
+        """
         import torch
 
         from regard.data.tensors.padded import Batch

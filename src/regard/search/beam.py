@@ -1,6 +1,7 @@
-"""Beam search over any decoder, by its step function and its State.
+"""Beam search for any decoder that has a step function and a decoder state (`State`).
 
-B sentences, W beams of each, K continuations of a beam, V vocabulary, t tokens so far.
+B sentences (sources of the batch), W beams per sentence, K continuations per beam, V vocabulary,
+t tokens so far.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +43,10 @@ from regard.search.trace import Trace
 
 @dataclass
 class BeamSpec:
-    """The parameters of a beam search. mask: (B, S) of the source, if coverage counts."""
+    """The parameters of a beam search.
+
+    mask: source mask (B, S), True for tokens. Set only if there is a coverage penalty.
+    """
 
     beam: int
     nbest: int = 1
@@ -59,7 +63,7 @@ class BeamSpec:
 def run_beam(
     options: Any, model: Any, request: SearchRequest, trace: Trace | None = None
 ) -> list[list[Hypothesis]]:
-    """Return the best outputs per source row. options: a `Beam`; trace: records the search."""
+    """Return the best hypotheses per source. options: a `Beam`. trace: records the search."""
     source, limits, nbest = request.source, request.limits, request.nbest
     assert source is not None and limits is not None
     constraints = request.constraints
@@ -91,11 +95,12 @@ def run_beam(
 def beam_search(
     step: StepFn, state: State, limits: Tensor, spec: BeamSpec
 ) -> list[list[Hypothesis]]:
-    """Return the best outputs per sentence, best first.
+    """Return the best hypotheses per sentence, best first.
 
-    state: before the first token, B rows. limits: (B,) maximum tokens of each, EOS included;
-    at its limit a sentence can only emit EOS. A finished output leaves the beam, and the beam is
-    refilled. A sentence leaves the batch when it is done (`Finished`). beam 1 is greedy.
+    state: decoder state of B rows, before the first token.
+    limits: maximum tokens per sentence (B,), EOS included. At the limit, only EOS is allowed.
+    A finished hypothesis leaves the beam, and the next best continuation takes its slot.
+    A sentence leaves the batch when its search is done (see `Finished`).
     """
     live = LiveBeams.start(limits.clamp(min=1), spec.mask)
     finished = Finished(len(limits), spec.beam, spec.nbest, spec.stopping, spec.scoring)
@@ -117,7 +122,7 @@ def beam_search(
             best = partial(_best_so_far, live, finished)
             notify_step(spec.on_step, live.rows, best, partial(finished.finished_rows, live.rows))
         unfinished = finished.unfinished(live)  # (B,)
-        if unfinished is None:  # all of them
+        if unfinished is None:  # all sentences are unfinished
             state = state.select(_flat(parent, logits))
         else:
             kept = unfinished.nonzero().flatten()
@@ -146,7 +151,7 @@ def _best_so_far(live: LiveBeams, finished: Finished) -> list[PartialHypothesis]
 def _step_with_coverage(
     step: StepFn, last: Tensor, state: State, live: LiveBeams
 ) -> tuple[Tensor, State]:
-    """Run a step and add its attention to the coverage."""
+    """Run a decoder step and add its attention to the source to `live.cover`."""
     with recording() as captured:
         logits, state = step(last, state)
     assert live.cover is not None
@@ -157,12 +162,12 @@ def _step_with_coverage(
 def continuations(
     live: LiveBeams, logits: Tensor, masks: LogitMasks, selector: Selector
 ) -> Continuations:
-    """Return the best next tokens of the beams, from logits (B*W, V), which are overwritten."""
+    """Return the best continuations of the live beams. Overwrite the logits (B*W, V)."""
     at_limit = live.limits <= live.tokens.shape[-1] + 1
     any_at_limit, count = bool(at_limit.any()), selector.num_candidates
     if selector.joint and masks.is_empty and not any_at_limit and can_use_beam_topk(logits, count):
         return Continuations(*beam_topk(logits, live.total, count))
-    logp = logits - log_normalizer(logits)[:, None]  # over all tokens, masked ones included
+    logp = logits - log_normalizer(logits)[:, None]  # normalized before masking
     mask_specials(logp)
     beams = logp.unflatten(0, live.total.shape)
     if not masks.is_empty:
@@ -182,24 +187,24 @@ def continuations(
 def _add_required(
     selector: DynamicBeamAllocation, live: LiveBeams, logp: Tensor, top: Tensor, token: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the continuations (B*W, K) with the required tokens after them."""
+    """Append the required tokens of each beam to its continuations (B*W, K)."""
     required = selector.required_tokens(live.rows, live.total.shape[1])
     rows = [tokens for beams in required for tokens in beams]
     width = max(map(len, rows))
-    padded = [row + [PAD] * (width - len(row)) for row in rows]  # PAD is masked
+    padded = [row + [PAD] * (width - len(row)) for row in rows]  # log p of PAD is -inf
     more = torch.tensor(padded, dtype=torch.long, device=logp.device).view(len(rows), width)
     return torch.cat([top, logp.gather(1, more)], 1), torch.cat([token, more], 1)
 
 
 def _advance(live: LiveBeams, found: Continuations, selection: Selection) -> Tensor:
-    """Extend the live beams by the kept continuations; return their parent beams (B, W)."""
+    """Extend the live beams by the kept continuations. Return the parent beams (B, W)."""
     parent, token, logprob, total = (x.gather(1, selection.kept) for x in found)
     live.extend(parent, token, logprob, total.masked_fill(selection.is_empty, float("-inf")))
     return parent
 
 
 def _flat(parent: Tensor, logits: Tensor) -> Tensor:
-    """Return beams (B, W), numbered within their sentence, as rows of the past."""
+    """Return the rows (B*W,) of the decoder state for parent beams (B, W) of each sentence."""
     B = len(parent)
     first = torch.arange(B, device=parent.device)[:, None] * (len(logits) // B)
     return (parent + first).flatten()

@@ -1,4 +1,4 @@
-"""Beam search as a setting."""
+"""The options of beam search."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -65,19 +65,19 @@ class Beam(Search):
 
     @property
     def scoring(self) -> "Scoring":
-        """Return the function that ranks outputs."""
+        """Return the `Scoring` that ranks hypotheses."""
         from regard.search.scoring import Scoring
 
         return Scoring(self.length_norm, self.length_penalty, self.coverage_penalty)
 
     def run(self, model: Any, request: SearchRequest, trace: Any = None) -> list[list[Hypothesis]]:
-        """Return the best outputs per source row. trace: records the search."""
+        """Return the best hypotheses per source. trace: records the search."""
         from regard.search.beam import run_beam
 
         return run_beam(self, model, request, trace)
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:
-        """Return the best output with the search tree, which includes greedy search."""
+        """Return the best hypothesis and the search tree, which includes the greedy path."""
         from regard.search.explore import search_tree
         from regard.search.trace import Trace
 

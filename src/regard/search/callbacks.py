@@ -7,31 +7,35 @@ from regard.search.hypothesis import Hypothesis
 
 
 class PartialHypothesis(NamedTuple):
-    """An unfinished or finished output. token_logprobs: as in a hypothesis, that of EOS included
-    if it is finished; empty if the search keeps none."""
+    """The output for a row so far, finished or not.
+
+    token_logprobs: log probability of each token, and of EOS if the output is finished. Empty if
+    the search does not keep log probabilities.
+    """
 
     tokens: Sequence[int]
     token_logprobs: Sequence[float] = ()
 
 
 Outputs = Callable[[], Sequence[PartialHypothesis]]
-FinishedRows = Mapping[int, Sequence[Hypothesis]]  # the results of a search by row
+FinishedRows = Mapping[int, Sequence[Hypothesis]]  # hypotheses of each finished row
 
 
 class StepCallback(Protocol):
-    """Called after each step with the unfinished rows of the batch.
+    """A function that the search calls after each step.
 
-    outputs: returns the best output so far of each of these rows. Exceptions end the search;
-    `SearchCancelled` means that the caller no longer needs its outputs.
+    rows: batch indices of the unfinished rows. outputs: returns the best output so far of each of
+    these rows. An exception ends the search. The callback raises `SearchCancelled` if the caller
+    no longer needs the outputs.
     """
 
     def __call__(self, rows: Sequence[int], outputs: Outputs, /) -> None: ...
 
 
 class SearchCancelled(Exception):
-    """The caller no longer needs the outputs of a search. finished: those completed before."""
+    """An exception that cancels a search. finished: hypotheses of the rows finished before."""
 
-    finished: FinishedRows = {}  # noqa: RUF012, replaced and never changed
+    finished: FinishedRows = {}  # noqa: RUF012, replaced but never mutated
 
 
 def notify_step(
@@ -40,7 +44,10 @@ def notify_step(
     outputs: Outputs,
     finished: Callable[[], FinishedRows] | None = None,
 ) -> None:
-    """Call the callback after a step. finished: returns the results of the finished rows."""
+    """Call the callback after a step.
+
+    finished: returns the hypotheses of the finished rows, which `SearchCancelled` then carries.
+    """
     if callback is None or not rows:
         return
     try:
@@ -58,7 +65,7 @@ def notify_rows(
     logprobs: Sequence[Sequence[float]] | None = None,
     finished: Callable[[], FinishedRows] | None = None,
 ) -> None:
-    """Call the callback after a step; tokens[row] and logprobs[row] are those of the row so far."""
+    """Call the callback after a step, with the output tokens[row], logprobs[row] of each row."""
 
     def outputs() -> list[PartialHypothesis]:
         row_logprobs = [()] * len(tokens) if logprobs is None else logprobs
@@ -68,7 +75,7 @@ def notify_rows(
 
 
 def remap_rows(callback: StepCallback | None, indices: Sequence[int]) -> StepCallback | None:
-    """Return the callback for a search whose row r is indices[r] for the caller."""
+    """Return a callback that replaces each row r by indices[r] and then calls `callback`."""
     if callback is None:
         return None
     return lambda rows, outputs: callback([indices[row] for row in rows], outputs)

@@ -1,6 +1,6 @@
-"""Required words: beams are allocated by how many required tokens they contain.
+"""Beam search with required phrases, by dynamic beam allocation (Post and Vilar 2018).
 
-(Post and Vilar 2018, "dynamic beam allocation".) N next beams.
+Slots of the beam are divided among hypotheses by how many required tokens they contain.
 """
 
 from collections import defaultdict
@@ -14,12 +14,13 @@ from regard.data.tensors.special import EOS
 from regard.search.hypothesis import TokenConstraints
 from regard.search.selection import Continuations, Selection, Selector
 
-# Per phrase, how many of its tokens the beam ends with; all of them: the phrase is complete.
+# Number of matched tokens per phrase: the beam ends with this many first tokens of the phrase.
+# If all tokens are matched, the phrase is complete and stays complete.
 ConstraintProgress = tuple[int, ...]
 
 
 class ConstraintsNotMet(UserError):
-    """No hypothesis for a source contains all required words. row: index of the source."""
+    """Error: no hypothesis for a source contains all required words. row: index of the source."""
 
     def __init__(self, row: int, where: str = "") -> None:
         super().__init__(
@@ -31,7 +32,10 @@ class ConstraintsNotMet(UserError):
 
 
 class Candidate(NamedTuple):
-    """A continuation. at: its index among all of them; progress: after its token."""
+    """A continuation of a beam.
+
+    at: index among all continuations of the sentence. progress: matches after the token.
+    """
 
     total: float
     at: int
@@ -40,11 +44,12 @@ class Candidate(NamedTuple):
 
 
 class DynamicBeamAllocation:
-    """Selects as `base`, but so that required phrases are completed.
+    """A selector that uses `base`, except for sentences with required phrases.
 
-    Candidates are sorted into banks by the number of required tokens that they contain. The banks
-    contribute their best in turn, the fullest first. EOS is allowed only when all phrases are
-    complete, and a beam is dropped if the rest no longer fits before its limit.
+    It sorts candidates into banks by the number of required tokens that they contain. Each bank
+    contributes its best candidate in turn, starting with the bank of most tokens. EOS is allowed
+    only if all phrases are complete. A candidate is dropped if its missing tokens do not fit
+    before the length limit.
     """
 
     joint = False
@@ -61,7 +66,7 @@ class DynamicBeamAllocation:
         self.length = 0
 
     def required_tokens(self, rows: list[int], beams: int) -> list[list[list[int]]]:
-        """Return the tokens that would continue a phrase, per sentence and beam."""
+        """Return the next token of each incomplete phrase, per sentence and beam."""
         return [
             [self._next_tokens(row, progress) for progress in self.progress[row]]
             if row in self.progress
@@ -84,7 +89,7 @@ class DynamicBeamAllocation:
     def _select_sentence(
         self, found: Continuations, b: int, row: int, selection: Selection
     ) -> None:
-        """Overwrite the selection for one sentence."""
+        """Overwrite the selection for sentence b of the batch, number `row` of the request."""
         N, candidates = selection.kept.shape[1], self._candidates(found, b, row)
         kept, finished = self._allocate(candidates, N, selection.is_finished.shape[1])
         filler = N - len(kept)
@@ -97,7 +102,7 @@ class DynamicBeamAllocation:
         selection.is_empty[b] = torch.arange(N, device=selection.is_empty.device) >= len(kept)
 
     def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
-        """Return the possible continuations of a sentence, best first, without duplicates."""
+        """Return the distinct continuations that can still meet the constraints, best first."""
         left = self.limits[row] - self.length - 1  # tokens that still fit after this one and EOS
         unique: dict[tuple[int, int], Candidate] = {}
         columns = (found.parent[b].tolist(), found.token[b].tolist(), found.total[b].tolist())
@@ -110,9 +115,10 @@ class DynamicBeamAllocation:
         return sorted(unique.values(), key=lambda one: -one.total)
 
     def _missing(self, row: int, progress: ConstraintProgress) -> int:
-        """Return a number of tokens that suffices: the rest of the longest match, and all others.
+        """Return a number of tokens that suffices to complete all phrases.
 
-        Phrases with a common prefix ("ab", "ac" after "a") cannot all continue.
+        Only the longest match is assumed to continue. All other incomplete phrases start over,
+        because phrases with a common prefix ("ab", "ac" after "a") cannot all continue.
         """
         pairs = zip(self.phrases[row], progress, strict=True)
         open_ones = [(phrase, matched) for phrase, matched in pairs if matched < len(phrase)]
@@ -120,7 +126,7 @@ class DynamicBeamAllocation:
         return sum(len(phrase) for phrase, _ in open_ones) - longest
 
     def _after(self, row: int, progress: ConstraintProgress, token: int) -> ConstraintProgress:
-        """Return the progress after one more token."""
+        """Return the number of matched tokens per phrase after one more token."""
         pairs = zip(self.phrases[row], progress, strict=True)
         return tuple(
             matched if matched == len(phrase) else _match(phrase, matched, token)
@@ -131,7 +137,7 @@ class DynamicBeamAllocation:
     def _allocate(
         candidates: list[Candidate], beam: int, max_finished: int
     ) -> tuple[list[Candidate], list[Candidate]]:
-        """Return the kept and the finished candidates, one per bank in turn."""
+        """Return the kept and the finished candidates, taken from the banks in turn."""
         banks: dict[int, list[Candidate]] = defaultdict(list)
         for one in candidates:
             banks[sum(one.progress)].append(one)
@@ -150,9 +156,9 @@ class DynamicBeamAllocation:
 
 
 def _match(phrase: tuple[int, ...], matched: int, token: int) -> int:
-    """Return how many tokens of a phrase the output ends with after one more token.
+    """Return how many first tokens of a phrase the output ends with after one more token.
 
-    After "aa" of "aab" another a leaves "aa", not "a" alone.
+    For the phrase "aab", another "a" after the match "aa" leaves the match "aa".
     """
     tail = (*phrase[:matched], token)
     return next(n for n in range(len(tail), -1, -1) if tail[len(tail) - n :] == phrase[:n])

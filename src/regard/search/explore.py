@@ -1,4 +1,4 @@
-"""The search tree of one sentence: every path that was considered, and the greedy path."""
+"""The search tree of one sentence: the paths that beam search considered, and the greedy path."""
 
 import math
 from dataclasses import dataclass, replace
@@ -18,8 +18,11 @@ MAX_PRUNED = 2  # pruned branches shown per node
 
 @dataclass(frozen=True)
 class Node:
-    """A token after its prefix. total: log probability of prefix and token; greedy_only: whether
-    only greedy search took this path; the status is then that of greedy search."""
+    """A token after its prefix. total: log probability of prefix and token.
+
+    greedy_only: whether greedy search took this path and beam search did not. `status` is then the
+    status in greedy search.
+    """
 
     probability: float
     total: float
@@ -29,16 +32,16 @@ class Node:
 
 @dataclass(frozen=True)
 class SearchTree:
-    """The nodes of a search, and the paths of greedy search and of the best output."""
+    """The nodes of a search tree by path, the greedy path and the path of the best hypothesis."""
 
     beam: int
     nodes: dict[Key, Node]
     greedy: Key
     best: Key
-    scores: dict[Key, float]  # of finished paths
+    scores: dict[Key, float]  # scores of finished paths
 
     def as_dict(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        """Return the nodes by depth, the best and the greedy output, for JSON."""
+        """Return the nodes, sorted by depth, and the best and the greedy output, for JSON."""
         keys = sorted(self.nodes, key=lambda key: (len(key), -self.nodes[key].total, key))
         ids = {key: index for index, key in enumerate(keys)}
 
@@ -71,7 +74,7 @@ def search_tree(
 ) -> SearchTree:
     """Return the search tree of one sentence, with the greedy path.
 
-    scoring: of finished paths; None if a score needs more than log probabilities (coverage).
+    scoring: scores finished paths. None if scores also depend on attention (coverage penalty).
     """
     nodes: dict[Key, Node] = {}
     for step in trace.steps[0]:
@@ -93,14 +96,14 @@ def search_tree(
 
 
 def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:
-    """Return the scores of finished paths."""
+    """Return the score of each finished path."""
     finished = {key: node.total for key, node in nodes.items() if node.status == "finished"}
     score = scoring.score
     return {key: float(score(Tensor([total]), len(key), None)) for key, total in finished.items()}
 
 
 def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
-    """Return the nodes without the least probable pruned ones."""
+    """Return the nodes with only the MAX_PRUNED most probable pruned children of each node."""
     shown = {key: node for key, node in nodes.items() if node.status != "pruned"}
     pruned = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
     count: dict[Key, int] = {}

@@ -1,6 +1,6 @@
-"""Filters of the distribution that tokens are sampled from.
+"""Sampling from a filtered distribution: temperature, top-k, top-p and min-p.
 
-R rows, V vocabulary.
+R rows (one distribution each), V vocabulary.
 """
 
 from typing import NamedTuple
@@ -13,9 +13,13 @@ from regard.search.top import check_nan
 
 
 class Filters(NamedTuple):
-    """First the temperature, then the best `top_k`, then of these the fewest that reach `top_p`
-    (nucleus sampling, Holtzman et al. 2020, 3.1), then those with at least `min_p` times the
-    highest probability (Nguyen et al. 2025). At least one stays; temperature 0: only the best.
+    """Filters of a distribution, applied in this order. At least one token remains.
+
+    temperature: divides the logits. 0 keeps only the most probable token.
+    top_k: keeps the k most probable tokens.
+    top_p: keeps the fewest tokens with total probability top_p (nucleus sampling, Holtzman et al.
+    2020, 3.1).
+    min_p: keeps tokens with at least min_p times the highest probability (Nguyen et al. 2025).
     """
 
     temperature: float = 1.0
@@ -25,7 +29,7 @@ class Filters(NamedTuple):
 
 
 def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
-    """Return the log probabilities (R, V) of the remaining tokens, -inf for the others."""
+    """Return the renormalized log probabilities (R, V), -inf for tokens that are filtered out."""
     temperature, top_k, top_p, min_p = filters
     if temperature == 0:
         top_k, temperature = 1, 1.0
@@ -35,7 +39,7 @@ def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
         scores = torch.full_like(scores, float("-inf")).scatter(-1, best.indices, best.values)
     if top_p is not None and top_p < 1:
         ordered, indices = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
-        before = F.pad(ordered.cumsum(-1)[..., :-1], (1, 0))  # (R, V) probability of better ones
+        before = F.pad(ordered.cumsum(-1)[..., :-1], (1, 0))  # (R, V) sum over better tokens
         dropped = before >= top_p
         dropped[..., 0] = False
         scores = scores.masked_fill(dropped.gather(-1, indices.argsort(-1)), float("-inf"))

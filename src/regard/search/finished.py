@@ -1,6 +1,6 @@
-"""Finished hypotheses, and whether a sentence is done.
+"""Finished hypotheses of a beam search, and the test whether the search for a sentence is done.
 
-B sentences in the batch, W beams of each.
+B sentences in the batch, W beams per sentence, E continuations that may finish at a step.
 """
 
 import torch
@@ -17,10 +17,11 @@ IMPOSSIBLE = float("-inf")
 class Finished:
     """The finished hypotheses of each sentence.
 
-    A sentence is done when no live beam can still enter its `nbest` (optimal), or earlier:
-    beam_full: when `beam` hypotheses are finished;
-    no_gain:   then, or when no live beam would enter the `nbest` at its current length;
-    first:     when `nbest` are finished and the best hypothesis of the last step is one of them.
+    A sentence is done when no live beam can still enter its `nbest` best hypotheses (optimal).
+    The other values of `stopping` may end the search earlier:
+    beam_full: when `beam` hypotheses are finished.
+    no_gain:   as beam_full, or when no live beam would enter the `nbest` at its current length.
+    first:     when `nbest` hypotheses are finished and the best one of the last step finished.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Finished:
         self.best_finished = torch.zeros(sentences, dtype=torch.bool)  # (B,) at the last step
 
     def add(self, live: LiveBeams, found: Continuations, selection: Selection) -> None:
-        """Add what finished at this step; `live` is as it was before it."""
+        """Add the hypotheses that finish at this step. live: the beams before the step."""
         is_finished = selection.is_finished.cpu().clone()
         self.best_finished = is_finished[:, 0].clone()
         positions = is_finished.nonzero().tolist()
@@ -57,7 +58,7 @@ class Finished:
         self.best = scores.topk(self.nbest).values
 
     def _add_one(self, live: LiveBeams, b: int, beam: int, logprob: float, score: float) -> bool:
-        """Add a hypothesis; return False if another beam group found it before."""
+        """Add a hypothesis. Return False if another beam group has already found it."""
         tokens = tuple(live.tokens[b, beam].tolist())
         hypotheses = self.by_row[live.rows[b]]
         if any(one.tokens == tokens for one in hypotheses):
@@ -68,8 +69,10 @@ class Finished:
         return True
 
     def unfinished(self, live: LiveBeams) -> Tensor | None:
-        """Return (B,) whether a sentence is not done yet; None if all are not. live: as it is
-        now."""
+        """Return which sentences (B,) are not done, or None if none is done.
+
+        live: the beams after the step.
+        """
         upper_bound = self.scoring.upper_bound(live.total, live.limits).amax(1).cpu()
         worst = self.best[:, -1]
         done = worst >= upper_bound
@@ -89,7 +92,7 @@ class Finished:
         self.best_finished = self.best_finished[at]
 
     def finished_rows(self, unfinished: list[int]) -> dict[int, list[Hypothesis]]:
-        """Return the best hypotheses of all sentences but the unfinished ones."""
+        """Return the best hypotheses of each sentence that is not in `unfinished`."""
         skipped = set(unfinished)
         return {row: one for row, one in enumerate(self.hypotheses()) if row not in skipped}
 

@@ -1,6 +1,6 @@
-"""Forced decoding: the decoder's probability of each token of a given target.
+"""Forced decoding: the probability of each token of a given target.
 
-B rows, T target length, V vocabulary.
+B rows (source and target pairs), S source length, T target length, V vocabulary.
 """
 
 from typing import Protocol
@@ -15,11 +15,11 @@ from regard.nn.capture_hooks import is_recording, padding_mask, recording
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 
-MAX_LOGITS = 1 << 25  # logits that are computed together: 128 MB
+MAX_LOGITS = 1 << 25  # logits computed at a time: 128 MB
 
 
 class Stepper(Protocol):
-    """The part of a model that a search needs."""
+    """The methods of a model that a search needs."""
 
     def start(self, source: Padded) -> State: ...
 
@@ -36,7 +36,7 @@ def score_targets(
 ) -> list[Hypothesis]:
     """Return each target (without EOS) as a hypothesis with its score.
 
-    size: of the vocabulary; if the logits need much memory, positions are split into blocks.
+    size: vocabulary size. Positions are split into blocks of at most MAX_LOGITS logits.
     """
     scoring = scoring or Scoring()
     expected = pad([[*target, EOS] for target in targets])

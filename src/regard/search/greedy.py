@@ -1,6 +1,6 @@
-"""Greedy search: beam search with one beam, without the bookkeeping of several.
+"""Greedy search: a faster implementation of beam search with one beam.
 
-B sentences, V vocabulary, t tokens so far.
+B sentences (sources of the batch), V vocabulary, t tokens so far.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ def greedy_search(
     masks: LogitMasks,
     on_step: StepCallback | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the output of each sentence, with the most probable token at each step."""
+    """Return one hypothesis per sentence, with the most probable token at each step."""
     limits = limits.clamp(min=1)
     rows = list(range(len(limits)))
     max_lengths = limits.tolist()
@@ -64,7 +64,7 @@ def _best(
     tokens: list[list[int]],
     masks: LogitMasks,
 ) -> tuple[Tensor, Tensor]:
-    """Return the log probabilities (B,) of the best tokens, and these tokens (B, 1)."""
+    """Return the log probability (B,) and the id (B, 1) of the best token per sentence."""
     at_limit = [max_lengths[row] <= t + 1 for row in rows]
     if masks.is_empty and not any(at_limit):
         p = logits.softmax(-1)
@@ -93,7 +93,7 @@ def _finished(
     max_lengths: list[int],
     scoring: Scoring,
 ) -> dict[int, list[Hypothesis]]:
-    """Return the outputs of all rows but the unfinished ones."""
+    """Return the hypothesis of each row that is not in `unfinished`."""
     totals = torch.tensor([sum(row) for row in logprobs])
     return {
         row: [_hypothesis(tokens[row], logprobs[row], totals[row], max_lengths[row], scoring)]

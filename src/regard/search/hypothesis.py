@@ -1,4 +1,4 @@
-"""The results of a search, and the constraints on them."""
+"""Hypotheses, which are the outputs of a search, and constraints on them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,16 +12,16 @@ NON_OUTPUT_IDS = [PAD, UNK, BOS, MASK]  # tokens that are never generated
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output. score: the search ranks by it; EOS counts in score and token_logprobs."""
+    """One output. score: the search ranks by it. score and token_logprobs include EOS."""
 
     tokens: tuple[int, ...]
     score: float
     token_logprobs: tuple[float, ...]  # empty if the engine returns none
-    truncated: bool = False  # whether it reached its maximum length
+    truncated: bool = False  # whether the output reached its maximum length
 
     @property
     def log_probability(self) -> float:
-        """Return the sum over the tokens, EOS included."""
+        """Return the log probability of the output, EOS included."""
         return sum(self.token_logprobs)
 
 
@@ -29,7 +29,8 @@ class Hypothesis:
 class TokenConstraints:
     """Constraints on one output: its prefix, required phrases and banned phrases.
 
-    banned_after_boundary: phrases banned at the start and right after one of `boundary_tokens`.
+    banned_after_boundary: phrases banned at the start of the output and right after one of
+    `boundary_tokens`.
     """
 
     prefix: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """Lexical translation probabilities: IBM model 1 (Brown et al. 1993, 4.1).
 
-Every target token of a pair comes from one of its source tokens, each with equal probability;
-t(target | source) is learned by EM. L links: a source position with a target position.
+The model generates each target token of a sentence pair from one of its source tokens, all equally
+probable. EM learns t(target | source). L links, each of a source position with a target position.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 Rows = Sequence[Sequence[int]]
-BLOCK = 4_000  # pairs that are linked at a time
+BLOCK = 4_000  # sentence pairs linked at a time
 
 
 class Lexicon(NamedTuple):
-    """t(target | source) of tokens that occur in a pair together, by source and target."""
+    """Probabilities t(target | source) of tokens that occur together in a sentence pair.
+
+    Three arrays of equal length, sorted by source and then by target.
+    """
 
     source: np.ndarray
     target: np.ndarray
@@ -22,7 +25,7 @@ class Lexicon(NamedTuple):
 
 
 def learn_lexicon(sources: Rows, targets: Rows, iterations: int = 5) -> Lexicon:
-    """Return the lexicon after this many iterations of EM from a uniform start."""
+    """Return the lexicon after `iterations` iterations of EM from uniform probabilities."""
     size = 1 + max((max(row, default=0) for row in targets), default=0)
     blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for at in range(0, len(sources), BLOCK):
@@ -44,8 +47,10 @@ def learn_lexicon(sources: Rows, targets: Rows, iterations: int = 5) -> Lexicon:
 
 
 def _links(sources: Rows, targets: Rows, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each link (L,) as source * size + target, grouped by target token; and the number of
-    links of every target token."""
+    """Return the links and the number of links per target position.
+
+    A link (L,) is source * size + target. Links are grouped by target position.
+    """
     links, widths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for source, target in zip(sources, targets, strict=True):
         if len(source) and len(target):
@@ -56,9 +61,12 @@ def _links(sources: Rows, targets: Rows, size: int) -> tuple[np.ndarray, np.ndar
 
 
 def _expected_counts(probability: np.ndarray, index: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Return the expected count of each entry of a lexicon; index: the entry of each link."""
+    """Return the expected count of each lexicon entry.
+
+    index: lexicon entry of each link. width: number of links per target position.
+    """
     weights = probability[index]
     if not len(weights):
         return np.zeros(len(probability))
-    totals = np.add.reduceat(weights, np.cumsum(width) - width)  # per target token
+    totals = np.add.reduceat(weights, np.cumsum(width) - width)  # per target position
     return np.bincount(index, weights / np.repeat(totals, width), len(probability))

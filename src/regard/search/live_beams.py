@@ -1,6 +1,6 @@
 """The unfinished beams of a search.
 
-B sentences, W beams of each, S source length, t tokens so far.
+B sentences, W beams per sentence, S source length, t tokens so far.
 """
 
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from torch import Tensor
 
 @dataclass
 class LiveBeams:
-    """The unfinished beams: B sentences of W beams. rows: the index of each sentence."""
+    """The unfinished beams of B sentences. rows: index of each sentence in the request."""
 
     rows: list[int]
     tokens: Tensor  # (B, W, t)
     token_logprobs: Tensor  # (B, W, t)
     total: Tensor  # (B, W) log probability
-    limits: Tensor  # (B,)
+    limits: Tensor  # (B,) maximum tokens, EOS included
     cover: Tensor | None  # (B, W, S) attention that each source position received; 1 for padding
 
     @classmethod
     def start(cls, limits: Tensor, mask: Tensor | None) -> "LiveBeams":
-        """Return one empty beam per sentence."""
+        """Return one empty beam per sentence. mask: source mask (B, S) if coverage is tracked."""
         empty = torch.zeros(len(limits), 1, 0, device=limits.device)
         cover = None if mask is None else (~mask).float().unsqueeze(1)
         total = empty.sum(-1)
         return cls(list(range(len(limits))), empty.long(), empty, total, limits, cover)
 
     def extend(self, parent: Tensor, token: Tensor, logprob: Tensor, total: Tensor) -> None:
-        """Replace the beams by the next ones (B, W): each its parent with one more token."""
+        """Replace each beam (B, W) by its parent beam with one more token."""
 
         def of_parent(x: Tensor) -> Tensor:
             return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
@@ -40,7 +40,7 @@ class LiveBeams:
         self.cover = None if self.cover is None else of_parent(self.cover)
 
     def keep(self, sentences: Tensor) -> None:
-        """Keep only these sentences."""
+        """Keep only these sentences of the batch."""
         self.rows = [self.rows[b] for b in sentences.tolist()]
         for name in ("tokens", "token_logprobs", "total", "limits", "cover"):
             old = getattr(self, name)

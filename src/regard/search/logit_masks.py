@@ -1,6 +1,6 @@
-"""Masks that forbid tokens before the search selects: minimum length, n-grams, constraints.
+"""Masks of logits that forbid tokens: minimum length, repeated n-grams, constraints.
 
-B sentences, W beams, V vocabulary, t tokens so far.
+B sentences, W beams per sentence, R = B * W rows, V vocabulary, t tokens so far.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ MASKED = float("-inf")
 
 @dataclass(frozen=True)
 class LogitMasks:
-    """Minimum length, size of n-grams that may not repeat, and constraints per row."""
+    """Minimum length, size of n-grams that must not repeat, and constraints per sentence."""
 
     min_length: int = 0
     no_repeat_ngram: int = 0
@@ -25,18 +25,18 @@ class LogitMasks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every token is allowed at every position."""
+        """Return whether every token is allowed at every position."""
         return not (self.min_length or self.no_repeat_ngram or self.constraints)
 
     @property
     def needs_tokens(self) -> bool:
-        """Whether the masks depend on the previous tokens, not only on their number."""
+        """Return whether the masks depend on the previous tokens, not only on their number."""
         return bool(self.no_repeat_ngram or self.constraints)
 
     def apply(self, logits: Tensor, tokens: Tensor, rows: list[int]) -> None:
-        """Mask in logits (B, W, V) what may not follow tokens (B, W, t).
+        """Mask the logits (B, W, V) of tokens that must not follow `tokens` (B, W, t).
 
-        rows: the index of each sentence. If all tokens are masked, EOS is allowed again.
+        rows: index of each sentence in the request. If all tokens are masked, EOS is allowed.
         """
         t, eos = tokens.shape[-1], logits[..., EOS].clone()
         forced = self._forced_tokens(logits, t, rows)
@@ -59,7 +59,7 @@ class LogitMasks:
     def _forced_tokens(
         self, logits: Tensor, t: int, rows: list[int]
     ) -> list[tuple[int, int, Tensor]]:
-        """Return index, next token and its logits (W,) of sentences within their prefix."""
+        """Return (b, next token, its logits (W,)) for each sentence b still in its prefix."""
         if not self.constraints:
             return []
         prefixes = [self.constraints[row].prefix for row in rows]
@@ -73,7 +73,7 @@ class LogitMasks:
 def raise_limits(
     limits: Tensor, min_length: int, constraints: Sequence[TokenConstraints] | None
 ) -> Tensor:
-    """Return the limits (B,), raised to what the minimum length and the constraints need."""
+    """Return the length limits (B,), raised to fit the minimum length and the constraints."""
     limits = limits.clamp(min=min_length + 1)
     for row, constraint in enumerate(constraints or []):
         needed = len(constraint.prefix) + sum(map(len, constraint.require)) + 1
@@ -82,19 +82,19 @@ def raise_limits(
 
 
 def mask_specials(logits: Tensor) -> None:
-    """Mask the tokens that are never generated in logits (R, V)."""
+    """Mask the logits (R, V) of special tokens that are never generated."""
     logits[:, NON_OUTPUT_IDS] = MASKED
 
 
 def force_eos(logits: Tensor, at_limit: Tensor) -> None:
-    """Mask all tokens but EOS in logits (B, W, V) of sentences at their limit, (B,)."""
+    """Mask the logits (B, W, V) of all tokens except EOS for sentences `at_limit` (B,)."""
     eos = logits[..., EOS].clone()
     logits.masked_fill_(at_limit[:, None, None], MASKED)
     logits[..., EOS] = torch.where(at_limit[:, None], eos, logits[..., EOS])
 
 
 def _mask_repeats(logits: Tensor, tokens: Tensor, n: int) -> None:
-    """Mask the tokens that would repeat an n-gram."""
+    """Mask the logits (B, W, V) of tokens that would repeat an n-gram."""
     grams = tokens.unfold(-1, n, 1)  # (B, W, t - n + 1, n)
     tail = tokens[..., tokens.shape[-1] - n + 1 :]  # (B, W, n - 1)
     repeats = (grams[..., :-1] == tail[..., None, :]).all(-1)
@@ -107,9 +107,9 @@ def _mask_phrase(
     phrase: tuple[int, ...],
     boundary_tokens: frozenset[int] | None = None,
 ) -> None:
-    """Mask the last token of a phrase in logits (W, V) if its other tokens precede.
+    """Mask the last token of a phrase in the logits (W, V) of beams that end with the rest of it.
 
-    boundary_tokens: only if the phrase starts the output or follows one of these tokens.
+    boundary_tokens: mask only phrases at the start of the output or after one of these tokens.
     """
     *head, last = phrase
     start = tokens.shape[-1] - len(head)

@@ -1,6 +1,6 @@
-"""Sampling from a decoder's probabilities, by its step function and its State.
+"""Sampling from any decoder that has a step function and a decoder state (`State`).
 
-B rows, T input tokens, V vocabulary.
+B rows (sources or prompts), T input tokens, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from regard.search.sequence_sampling import sample_sequences, uniforms
 
 @torch.inference_mode()
 def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
-    """Return the sampled outputs per source row. options: a `Sample`."""
+    """Return the sampled hypotheses per source. options: a `Sample`."""
     (source, limits), constraints = request.sequences(), request.constraints
     if constraints is not None and any(one.require for one in constraints):
         raise UserError("require: not supported with sampling", help="use beam search")
@@ -36,7 +36,7 @@ def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hy
 
 @torch.inference_mode()
 def run_continuation(options: Any, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
-    """Return sampled continuations of each prompt, without log probabilities."""
+    """Return the sampled continuations of each prompt, without scores. options: a `Sample`."""
     count, prompts = request.nbest, request.prompts or ()
     copies = [prompt for prompt in prompts for _ in range(count)]
     prompt_indices = request.indices or range(len(prompts))
@@ -59,11 +59,11 @@ def continue_prompts(
     options: Any,
     context: int | None = None,
 ) -> Iterator[dict[int, int]]:
-    """Yield the next token of each prompt by its row; rows that reach EOS are dropped.
+    """Yield the next token of each prompt, keyed by row. Rows that reach EOS are dropped.
 
-    indices: of the prompts; the samples for one depend on its index, not on the batch. context:
-    maximum context length of the model, or None; when its state is full, it is rebuilt from the
-    later half.
+    indices: one per prompt. The samples for a prompt depend on its index, not on the batch.
+    context: maximum context length of the model, or None. If the text exceeds the context length,
+    the decoder state is computed again from the last context // 2 tokens.
     """
     context = None if getattr(model, "unbounded", False) else context
     rows = list(range(len(prompts)))

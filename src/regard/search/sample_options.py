@@ -1,4 +1,4 @@
-"""Sampling as a setting."""
+"""The options of sampling."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,7 +19,7 @@ class Sample(Search):
 
     takes: ClassVar[frozenset[str]] = frozenset(
         {"steps", "masked"}
-    )  # a masked language model generates nothing
+    )  # "masked": a masked language model has these options too, but generates nothing
     kind: Literal["sample"] = "sample"
     temperature: float = Field(
         1.0, ge=0, allow_inf_nan=False, description="softmax temperature; 0 is greedy"
@@ -74,7 +74,7 @@ class Sample(Search):
         return self.max_length or DEFAULT_MAX_NEW_TOKENS
 
     def run(self, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
-        """Return the sampled outputs per row, given a source or a prompt."""
+        """Return the sampled hypotheses per source or prompt."""
         from regard.search.sample import run_continuation, run_sample
 
         return (run_continuation if request.source is None else run_sample)(self, model, request)

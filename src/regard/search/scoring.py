@@ -1,6 +1,6 @@
-"""Scores of outputs: log probabilities, normalized by length.
+"""Scores of hypotheses: log probabilities, normalized by length.
 
-B sentences, W beams, S source length.
+B sentences, W beams per sentence, S source length.
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from regard.search.hypothesis import LengthNorm
 
 @dataclass(frozen=True)
 class Scoring:
-    """score = log p / length_divisor(L) + coverage; L counts EOS.
+    """The score log p / length_divisor(L) + coverage, where the length L counts EOS.
 
-    With p = length_penalty, the divisor is L^p (average), ((5 + L) / 6)^p (gnmt; Wu et al. 2016,
-    eq. 14) or 1 (none). coverage: coverage_penalty times the sum over source positions of
-    log min(received attention, 1) (ibid.).
+    With e = length_penalty, length_divisor(L) depends on length_norm: L^e (average),
+    ((5 + L) / 6)^e (gnmt; Wu et al. 2016, eq. 14) or 1 (none). coverage is coverage_penalty times
+    the sum over source positions of log min(received attention, 1) (ibid.).
     """
 
     length_norm: LengthNorm = "average"
@@ -25,7 +25,7 @@ class Scoring:
     coverage_penalty: float = 0.0
 
     def length_divisor(self, length: Tensor) -> Tensor:
-        """Return the divisor of the log probabilities of outputs with these lengths."""
+        """Return the divisor of log probabilities for these lengths."""
         length = length.double()
         if self.length_norm == "none" or self.length_penalty == 0:
             return torch.ones_like(length)
@@ -34,9 +34,9 @@ class Scoring:
         return length**self.length_penalty
 
     def score(self, total: Tensor, length: int, cover: Tensor | None) -> Tensor:
-        """Return the scores of outputs of one length with log probabilities `total` (B, W).
+        """Return the scores of hypotheses of equal length with log probabilities `total` (B, W).
 
-        cover: (B, W, S), the attention that each source position received; 1 for padding.
+        cover: attention that each source position received (B, W, S), 1 for padding.
         """
         score = total.double() / self.length_divisor(torch.tensor(length)).to(total.device)
         if cover is not None:
@@ -44,8 +44,8 @@ class Scoring:
         return score
 
     def upper_bound(self, total: Tensor, limits: Tensor) -> Tensor:
-        """Return the best score that live beams (B, W) can still reach.
+        """Return an upper bound of the score that each live beam (B, W) can still reach.
 
-        A log probability can only fall, and is divided by most at the maximum length (B,).
+        A log probability can only fall, and its divisor is largest at the maximum length (B,).
         """
         return total.double() / self.length_divisor(limits)[:, None]

@@ -1,6 +1,6 @@
-"""The interface of a search: a request in, outputs out.
+"""The interface of searches, which find the outputs of a model for a request.
 
-Search options import torch only when they run, because commands build their options from them.
+Search options import torch only when they run, because the command line is built from them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from regard.search.hypothesis import Hypothesis, TokenConstraints
 
 
-SearchResult = Any  # for one row: hypotheses, best first, or the scores of labels
+SearchResult = Any  # result of one row: hypotheses, best first, or label scores
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The input of a search over B rows.
+    """The input of a search over B rows (sources or prompts).
 
-    source: the model's input; None to continue prompts, which all have the same length. limits:
-    (B,) maximum tokens of an output, EOS included; None for labels. indices: one per prompt; the
-    random numbers depend on it and on the seed. context: maximum context length of a language
-    model. on_step: is called after each step, and may cancel the search.
+    source: encoded sources; None to continue prompts.
+    limits: maximum tokens per output (B,), EOS included; None for labels.
+    prompts: token ids of prompts of equal length.
+    indices: one per prompt. The random numbers for a prompt depend on its index and the seed.
+    context: maximum context length of a language model.
+    on_step: callback after each step, which may cancel the search.
     """
 
     source: Padded | None = None
@@ -51,27 +53,27 @@ class SearchRequest:
         return replace(self, source=source, limits=limits)
 
     def sequences(self) -> tuple[Padded, Tensor]:
-        """Return source and limits of a request for sequences."""
+        """Return source and limits, which must be set."""
         assert self.source is not None and self.limits is not None
         return self.source, self.limits
 
 
 class Explanation(NamedTuple):
-    """The best output of a search over one row, and its search tree, if any."""
+    """The best hypothesis for one row, and its search tree, if any."""
 
     best: Hypothesis
     tree: SearchTree | None = None
 
 
 class PlainBeam(NamedTuple):
-    """A beam search that ranks by log p / L^length_penalty, without further rules."""
+    """Settings of a beam search that ranks by log p / L^length_penalty, without other options."""
 
     beam: int
     length_penalty: float
 
 
 class Search(Options):
-    """A search for outputs. takes: the kinds of model output it supports (`gives` of options)."""
+    """Base class of searches. takes: supported kinds of output (`gives` of model options)."""
 
     takes: ClassVar[frozenset[str]]
     kind: str
@@ -81,10 +83,10 @@ class Search(Options):
         """Return the result for each row of the request."""
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:
-        """Return the best output for a request of one row, and its search tree, if any."""
+        """Return the best hypothesis for a request of one row, and its search tree, if any."""
         ((best, *_),) = self.run(model, request)
         return Explanation(best)
 
     def plain_beam(self) -> PlainBeam | None:
-        """Return the settings for an engine's own beam search, if it returns the same outputs."""
+        """Return equivalent settings for the beam search of an inference engine, or None."""
         return None

@@ -1,6 +1,6 @@
-"""Selection of the next beams among the continuations of the current ones.
+"""Selection of the next beams from the continuations of the live beams.
 
-B sentences, W live beams, C continuations of all of them, N next beams.
+B sentences. Per sentence: W live beams, C continuations, N next beams, E that may finish.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,11 @@ from regard.data.tensors.special import EOS, PAD
 
 
 class Continuations(NamedTuple):
-    """Candidate next tokens, (B, C) each: the parent beam, the token, its log probability, and
-    the log probability of the whole output."""
+    """Continuations of beams by one token, with fields of shape (B, C).
+
+    parent: index of the beam. token: the next token. logprob: log probability of the token.
+    total: log probability of the beam and the token.
+    """
 
     parent: Tensor
     token: Tensor
@@ -23,10 +26,11 @@ class Continuations(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Indices of continuations: kept (B, N), best first; finished (B, E) if `is_finished`.
+    """The selected continuations, as indices.
 
-    An output can finish only if it is among the best N. is_empty: (B, N), entries of `kept`
-    without a continuation.
+    kept: the next beams (B, N), best first. is_empty: which entries of `kept` are unused (B, N).
+    finished: the finished hypotheses (B, E). is_finished: which entries of `finished` are used.
+    A hypothesis can finish only if it is among the best N.
     """
 
     kept: Tensor
@@ -36,7 +40,10 @@ class Selection(NamedTuple):
 
 
 class Selector(Protocol):
-    """Selects continuations. num_candidates: continuations to consider, per beam unless `joint`."""
+    """The interface of selectors, which select the next beams.
+
+    num_candidates: continuations to consider, per sentence if `joint`, otherwise per beam.
+    """
 
     @property
     def num_candidates(self) -> int: ...
@@ -49,7 +56,10 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class TopSelector:
-    """The best N; if one of them finishes, the next best takes its slot. num_candidates: 2 N."""
+    """A selector of the best N continuations. num_candidates: 2 N.
+
+    If one of them finishes, the next best continuation takes its slot.
+    """
 
     num_candidates: int
     joint = True
@@ -62,10 +72,10 @@ class TopSelector:
 
 
 class DiverseSelector:
-    """Groups that select one after the other (Vijayakumar et al. 2018).
+    """A selector for diverse beam search (Vijayakumar et al. 2018).
 
-    `penalty` is subtracted from the rank of a token for each time that an earlier group selected
-    it at this step. Log probabilities do not change.
+    Groups of beams select one after the other. The rank of a token is its total log probability,
+    minus `penalty` for each time that an earlier group selected the token at this step.
     """
 
     joint = False
@@ -76,7 +86,7 @@ class DiverseSelector:
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Selection:
         size = beam // self.groups
-        group_size = (int(found.parent.max()) + 1) // self.groups  # 0: all start from one beam
+        group_size = (int(found.parent.max()) + 1) // self.groups  # 0: the first step has one beam
         parts: list[Selection] = []
         selected = found.token[:, :0]
         for group in range(self.groups):
@@ -92,7 +102,7 @@ class DiverseSelector:
 
 
 def select_one(rank: Tensor, is_eos: Tensor) -> Selection:
-    """Return the selection of a beam of one: the best continuation is kept or finishes."""
+    """Return the selection for beam size 1: the best continuation is kept or finishes."""
     top = rank.max(1, keepdim=True)
     is_finished, is_possible = is_eos.gather(1, top.indices), top.values > float("-inf")
     return Selection(
@@ -104,7 +114,7 @@ def select_one(rank: Tensor, is_eos: Tensor) -> Selection:
 
 
 def select_best(rank: Tensor, is_eos: Tensor, beam: int) -> Selection:
-    """Return the selection by rank (B, C); is_eos: whether a continuation is EOS."""
+    """Return the best continuations by rank (B, C). is_eos: which of them are EOS (B, C)."""
     top = rank.topk(min(2 * beam, rank.shape[1]))
     is_finished = is_eos.gather(1, top.indices)
     unfinished = top.values.masked_fill(is_finished, float("-inf"))

@@ -1,6 +1,6 @@
-"""Outputs sampled from the probabilities of a decoder with a source.
+"""Sampling from a decoder with a source.
 
-B sentences, N outputs of each, V vocabulary, t tokens so far.
+B sentences (sources of the batch), N outputs per sentence, V vocabulary, t tokens so far.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,28 @@ from regard.search.top import StepFn
 
 @dataclass
 class SampledSequences:
-    """The outputs so far. rows: the index of each sentence; uniform: (B, N, longest)."""
+    """The outputs so far of unfinished sentences.
+
+    rows: index of each sentence in the request. uniform: uniform samples (B, N, longest).
+    """
 
     rows: list[int]
     tokens: Tensor  # (B, N, t), PAD after EOS
-    token_logprobs: Tensor  # (B, N, t) before any filter, 0 after EOS
+    token_logprobs: Tensor  # (B, N, t) unfiltered, 0 after EOS
     uniform: Tensor
     limits: Tensor  # (B,)
 
     def keep(self, sentences: Tensor) -> None:
-        """Keep only these sentences."""
+        """Keep only these sentences of the batch."""
         self.rows = [self.rows[b] for b in sentences.tolist()]
         for name in ("tokens", "token_logprobs", "uniform", "limits"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
 
 
 def uniforms(seed: int, sentences: list[list[int]], count: int, longest: int) -> Tensor:
-    """Return uniform samples (B, N, longest) in [0, 1) that depend on seed and sentence alone.
+    """Return uniform samples (B, N, longest) in [0, 1).
 
-    So neither the batch nor the order matters.
+    The samples for a sentence depend on the seed and its token ids, not on the batch.
     """
     rows = [
         [np.random.default_rng([seed, n, *ids]).random(longest) for n in range(count)]
@@ -57,9 +60,9 @@ def sample_sequences(
     masks: LogitMasks,
     on_step: StepCallback | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return N sampled outputs per sentence, in sampling order; N is that of `uniform`.
+    """Return N sampled hypotheses per sentence, in sampling order.
 
-    The score of an output is its log probability.
+    uniform: one uniform sample per token (B, N, longest). The score is the log probability.
     """
     B, N = uniform.shape[:2]
     empty = torch.zeros(B, N, 0)
@@ -109,18 +112,18 @@ def _extend(live: SampledSequences, logits: Tensor, filters: Filters, masks: Log
 
 
 def _finished(found: list[list[Hypothesis]]) -> dict[int, list[Hypothesis]]:
-    """Return the outputs of the finished sentences."""
+    """Return the hypotheses of the finished sentences, keyed by row."""
     return {row: outputs for row, outputs in enumerate(found) if outputs}
 
 
 def _first_so_far(live: SampledSequences) -> list[PartialHypothesis]:
-    """Return the first output of each sentence."""
+    """Return the first output so far of each unfinished sentence."""
     rows = zip(live.tokens[:, 0].tolist(), live.token_logprobs[:, 0].tolist(), strict=True)
     return [_partial(tokens, logprobs) for tokens, logprobs in rows]
 
 
 def _partial(tokens: list[int], logprobs: list[float]) -> PartialHypothesis:
-    """Return the tokens before EOS, if any, and their log probabilities, that of EOS included."""
+    """Return an output without EOS. The log probabilities include EOS if it occurs."""
     if EOS not in tokens:
         return PartialHypothesis(tokens, logprobs)
     length = tokens.index(EOS)
@@ -128,7 +131,7 @@ def _partial(tokens: list[int], logprobs: list[float]) -> PartialHypothesis:
 
 
 def _hypotheses(live: SampledSequences, b: int) -> list[Hypothesis]:
-    """Return the outputs of sentence b."""
+    """Return the hypotheses of sentence b of the batch."""
     found = []
     rows = zip(live.tokens[b].tolist(), live.token_logprobs[b].tolist(), strict=True)
     for tokens, logprobs in rows:

@@ -1,4 +1,4 @@
-"""Lexical shortlists: the likely target tokens of a sentence, and the most frequent ones.
+"""Lexical shortlists: the likely target tokens of a sentence, and the most frequent target tokens.
 
 (As in Jean et al. 2015, 3.3, with the lexical probabilities of IBM model 1.)
 """
@@ -26,8 +26,11 @@ CREATE = "create it with: regard shortlist MODEL DATA"
 
 @dataclass(frozen=True)
 class Shortlist:
-    """tokens[starts[s] : starts[s + 1]] are the target tokens of source token s, the most probable
-    first; frequent: those of every sentence, special tokens included."""
+    """A table of likely target tokens per source token.
+
+    tokens[starts[s] : starts[s + 1]]: target tokens of source token s, most probable first.
+    frequent: target tokens that are allowed in every sentence, special tokens included.
+    """
 
     starts: np.ndarray
     tokens: np.ndarray
@@ -43,9 +46,11 @@ class Shortlist:
         best: int = 50,
         frequent: int = 100,
     ) -> "Shortlist":
-        """Return the `best` target tokens per source token and the `frequent` ones of all rows.
+        """Learn a shortlist from sentence pairs.
 
-        If source rows end with EOS, EOS gets the target tokens that come from no other token.
+        best: number of target tokens per source token.
+        frequent: number of most frequent target tokens, allowed in every sentence.
+        If source rows end with EOS, EOS explains target tokens without another source token.
         """
         source, target, probability = learn_lexicon(sources, targets)
         order = np.lexsort((-probability, source))
@@ -60,12 +65,12 @@ class Shortlist:
         return cls(starts.astype(np.int64), target[kept].astype(np.int32), common.astype(np.int32))
 
     def of(self, source: Sequence[int], more: Iterable[int] = ()) -> np.ndarray:
-        """Return the sorted target tokens of a sentence; `more`: tokens to add."""
+        """Return the allowed target tokens of a sentence, sorted. more: tokens to add."""
         likely = [self.tokens[self.starts[s] : self.starts[s + 1]] for s in set(source)]
         return np.unique(np.concatenate([self.frequent, *likely, np.array([*more], np.int32)]))
 
     def coverage(self, sources: Rows, targets: Rows) -> tuple[float, float]:
-        """Return the mean size of a shortlist, and the fraction of target tokens in it."""
+        """Return the mean number of allowed tokens, and the fraction of target tokens allowed."""
         sizes, found, total = [], 0, 0
         for source, target in zip(sources, targets, strict=True):
             shortlist = self.of(source)
@@ -75,13 +80,13 @@ class Shortlist:
         return float(np.mean(sizes)), found / max(total, 1)
 
     def save(self, path: Path, source: Tokenizer, target: Tokenizer) -> None:
-        """Write the file with the digests of its vocabularies."""
+        """Write the shortlist with the sizes and digests of both vocabularies."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         write_bytes(path, save(arrays, {"format": "1", **_metadata(source, target)}))
 
     @classmethod
     def load(cls, path: Path, source: Tokenizer, target: Tokenizer) -> "Shortlist":
-        """Load a shortlist; raise UserError if it belongs to other vocabularies."""
+        """Load a shortlist. Raise UserError if it is corrupted or has other vocabularies."""
         try:
             with safe_open(path, "numpy") as file:
                 metadata = file.metadata() or {}
@@ -103,7 +108,7 @@ class Shortlist:
         return found
 
     def _is_valid(self, source_size: int, target_size: int) -> bool:
-        """Whether all offsets and tokens are in range."""
+        """Return whether all offsets and tokens are in range."""
         sizes = np.array([0, *np.diff(self.starts), len(self.tokens) - self.starts[-1]])
         ids = np.concatenate([self.tokens, self.frequent])
         specials = np.arange(len(SPECIALS))
@@ -118,7 +123,7 @@ class Shortlist:
 
 
 def _metadata(source: Tokenizer, target: Tokenizer) -> dict[str, str]:
-    """Return what must be equal in a model and its shortlist."""
+    """Return the vocabulary sizes and digests, which must match those of the model."""
     sides = {"source": source, "target": target}
     sizes = {f"{name} size": str(len(side)) for name, side in sides.items()}
     digests = {

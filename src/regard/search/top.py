@@ -1,6 +1,6 @@
 """Fast top-k and log-sum-exp of logits.
 
-R rows, V values in each, C chunks.
+B sentences, W beams per sentence, R rows, V values per row, C chunks of a row.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from regard.search.hypothesis import NON_OUTPUT_IDS
 StepFn = Callable[[Tensor, State], tuple[Tensor, State]]
 
 CHUNK = 64
-MIN_ROWS = 8  # from which chunks are faster
+MIN_ROWS = 8  # minimum number of rows for which chunks are faster
 
 
 def nan_error() -> UserError:
@@ -27,15 +27,16 @@ def nan_error() -> UserError:
 
 
 def check_nan(values: Tensor) -> None:
-    """Raise UserError if a value is NaN, as for a diverged model."""
+    """Raise UserError if a value is NaN, for example because training diverged."""
     if bool(values.isnan().any()):
         raise nan_error()
 
 
 def fast_topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest values of each row (R, V) and their indices, as `topk` but faster.
+    """Return the k largest values of each row (R, V) and their indices, like `torch.topk`.
 
-    The k largest are in the k chunks with the largest maxima, so only these are searched.
+    It is faster: the k largest values are in the k chunks with the largest maxima, and only these
+    chunks are searched.
     """
     R, V = values.shape
     C = V // CHUNK
@@ -52,22 +53,21 @@ def fast_topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def log_normalizer(logits: Tensor) -> Tensor:
-    """Return log sum exp of each row (R, V), by the softmax of the largest: fused and faster."""
+    """Return log-sum-exp of each row (R, V), from the softmax of its maximum, which is faster."""
     return logits.amax(-1) - logits.softmax(-1).amax(-1).log()
 
 
 def can_use_beam_topk(logits: Tensor, k: int) -> bool:
-    """Whether `beam_topk` applies: on a CPU, for a vocabulary of many chunks."""
+    """Return whether `beam_topk` applies: on a CPU, with at least k chunks per row."""
     return logits.device.type == "cpu" and logits.shape[1] // CHUNK >= k
 
 
 def beam_topk(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
-    """Return the k best continuations per sentence, best first: parent, token, logprob, total
-    (B, k).
+    """Return parent, token, logprob and total (B, k) of the k best continuations per sentence.
 
-    logits: (B*W, V) after each beam; total: (B, W), log probabilities of the beams. All beams of
-    a sentence are searched together, by the maximum of each chunk. Tokens that are never generated
-    are excluded; so are probabilities below e^-87, which a softmax rounds to 0.
+    logits: (B*W, V) after each beam. total: log probabilities of the beams (B, W). As in
+    `fast_topk`, only the best chunks are searched, here of all beams of a sentence together.
+    Tokens that are never generated are excluded. Probabilities below e^-87 become 0.
     """
     (B, W), (R, V) = total.shape, logits.shape
     p = logits.softmax(-1)
@@ -91,7 +91,7 @@ _aranges: dict[int, Tensor] = {}
 
 
 def _arange(count: int) -> Tensor:
-    """Return 0, 1, 2, ... count - 1, cached."""
+    """Return a cached tensor of 0, 1, ..., count - 1."""
     steps = _aranges.get(count)
     if steps is None:
         with torch.inference_mode(False):

@@ -1,4 +1,4 @@
-"""The trace of a search: every continuation that was considered, and its status."""
+"""The trace of a beam search: every continuation that it considered, and its status."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,7 +12,7 @@ BranchStatus = Literal["kept", "finished", "pruned"]
 
 @dataclass(frozen=True)
 class Branch:
-    """A continuation. prefix: the tokens before it; status: what the search did with it."""
+    """A continuation of a beam by one token. prefix: tokens of the beam."""
 
     prefix: tuple[int, ...]
     token: int
@@ -23,14 +23,14 @@ class Branch:
 
 @dataclass
 class Trace:
-    """The branches of each sentence, step by step: `steps[sentence][step]`."""
+    """The branches of each sentence and step: `steps[sentence][step]`."""
 
     steps: dict[int, list[list[Branch]]] = field(default_factory=dict)
 
     def add(
         self, rows: list[int], tokens: Tensor, found: Continuations, selection: Selection
     ) -> None:
-        """Record one step. tokens: (B, W, t), as they were before it."""
+        """Record one step. tokens: the beams (B, W, t) before the step."""
         for b, row in enumerate(rows):
             columns = (column[b].tolist() for column in selection)
             kept_indices, finished_indices, is_finished, is_empty = columns
