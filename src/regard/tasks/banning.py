@@ -1,4 +1,4 @@
-"""Banned words as tokens, in every way the tokenizer can write them."""
+"""Banned words as token sequences, with and without a space before the word."""
 
 from functools import lru_cache
 
@@ -12,8 +12,8 @@ from regard.search.hypothesis import TokenConstraints
 def encode_bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
     """Return constraints that ban these words, after a space or attached to other characters.
 
-    An attached word of letters is banned only after a word boundary, such as a bracket; elsewhere
-    it is part of a longer word, which is not banned.
+    A word of letters without a space before it is banned only after a word boundary, such as a
+    bracket. Elsewhere it is part of a longer word, which is not banned.
     """
     banned: list[tuple[int, ...]] = []
     after_boundary: list[tuple[int, ...]] = []

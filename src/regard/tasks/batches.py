@@ -1,4 +1,4 @@
-"""How sources are predicted in batches: those of similar length together, in bounded memory."""
+"""Plans of batches for prediction: sources of similar length together, in bounded memory."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,14 +19,16 @@ def _ignore(*_: Any) -> None:
 
 @dataclass(frozen=True)
 class PredictWork:
-    """How sources are predicted; predictions do not depend on it.
+    """Batch limits, source indices and callbacks of a prediction.
 
-    max_tokens: per batch, padding included; a longer source is a batch of its own. first_index: of
-    the first source, which samples depend on. on_progress: called with the number of new
-    predictions. indices: of the sources, unless they are consecutive. step_callback: called after
-    each step of a search with the indices of the unfinished sources. on_predictions: called with
-    new predictions and the indices of their sources, in the thread that made them; also with those
-    that are complete when the step callback cancels the search.
+    max_tokens: maximum tokens per batch, padding included; a longer source is a batch of its own.
+    first_index: index of the first source, which seeds random sampling.
+    indices: index of each source, if they are not consecutive.
+    on_progress: called with the number of new predictions.
+    step_callback: called after each step of a search with the indices of the unfinished sources.
+    on_predictions: called with the indices of sources and their new predictions, in the thread
+    that computed them. If `step_callback` cancels the search, it is called with the predictions
+    that are complete.
     """
 
     max_tokens: int = MAX_TOKENS
@@ -41,7 +43,7 @@ DEFAULT_WORK = PredictWork()
 
 
 def rows_together(count: int, threads: int) -> int:
-    """Return the sources per batch if each thread runs one batch of those that arrive together."""
+    """Return the batch size that divides `count` sources into one batch per thread."""
     return max(MIN_ROWS_PER_THREAD, -(-count // threads))
 
 
@@ -52,11 +54,12 @@ def plan(
     workers: int = 1,
     uniform: bool = False,
 ) -> list[list[int]]:
-    """Return the indices of sources, batch by batch.
+    """Return the batches as lists of source indices.
 
-    rows, max_tokens: maximum per batch; rows None: from the number of sources. workers: processes
-    that share the sources. uniform: batch only sources of equal length, in their order; otherwise
-    the longest come first, so that workers end together.
+    rows: maximum sources per batch; None: chosen from the number of sources. max_tokens: maximum
+    tokens per batch, ignored if uniform. workers: processes that share the sources. uniform: batch
+    only sources of equal length. Otherwise the longest sources come first, so that all workers
+    finish at about the same time.
     """
     count = len(lengths)
     size = rows or min(MAX_ROWS, max(ROWS, count // MIN_BATCHES))

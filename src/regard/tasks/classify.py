@@ -29,7 +29,7 @@ TASK_FIELDS = ("labels", "is_multi_label", "metric", "class_weights", "temperatu
 
 
 class ClassifyTask(Task):
-    """The task of classification: input, labels, and the temperature of calibration."""
+    """The classification task. temperature: divides the logits, fitted by `calibrate`."""
 
     kind = "classify"
     abilities = frozenset({"predict", "nbest"})
@@ -75,7 +75,7 @@ class ClassifyTask(Task):
         return self.source.parse(text)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """Return one example per pair. Raise UserError if multi-label pairs are not expected."""
+        """Return one example per pair. Raise UserError for multi-label pairs if not expected."""
         pairs = list(pairs)
         others = [pair for pair in pairs if len(pair.target) != 1]
         if others and not self.is_multi_label:
@@ -92,13 +92,13 @@ class ClassifyTask(Task):
     to_source = staticmethod(text_or_vector)
 
     def forced_pass(self, request: InspectionRequest) -> ClassifierPass:
-        """Return the pass over the labels of a source, or over given ones."""
+        """Return the forward pass over the predicted labels of a source, or over given labels."""
         return classifier_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the labels of a source with calibrated probabilities. found: (C,) scores."""
+        """Return the labels of a source with calibrated probabilities. found: logits (C,)."""
         logits = torch.from_numpy(found) / self.temperature
         p = (logits.sigmoid() if self.is_multi_label else logits.softmax(-1)).numpy()
         order, threshold = np.argsort(-p, kind="stable"), search.threshold
@@ -125,7 +125,7 @@ class ClassifyTask(Task):
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
-        """Return accuracy and macro-F1; for multi-label data F1."""
+        """Return accuracy and macro-F1, or the multi-label metrics."""
         return label_metrics.measure_labels(
             *predicted_and_expected(predictions, examples), self.is_multi_label
         )
@@ -133,7 +133,7 @@ class ClassifyTask(Task):
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """Return the metrics, the calibration error (ECE) among them."""
+        """Return the metrics, including the expected calibration error (ECE)."""
         scores = super().score(predictions, examples)
         confidences = [p.confidence or 0.0 for p in predictions]
         pairs = zip(*predicted_and_expected(predictions, examples), strict=True)
@@ -143,7 +143,7 @@ class ClassifyTask(Task):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """Return the table of classes, the confusion matrix and the calibration table."""
+        """Return metrics per class and, for single labels, confusion matrix and calibration."""
         y_pred, y_true = predicted_and_expected(predictions, examples)
         details: dict[str, Any] = {"classes": label_metrics.class_table(y_pred, y_true)}
         if not self.is_multi_label:
@@ -154,7 +154,7 @@ class ClassifyTask(Task):
         return details
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
-        """Fit the temperature on the dev set (Guo et al. 2017); predicted labels do not change."""
+        """Fit the softmax or sigmoid temperature on the dev set (Guo et al. 2017)."""
         known = [e for e in examples if all(label in self.label_ids for label in e.references[0])]
         if not known:
             return False
@@ -179,7 +179,7 @@ class ClassifyTask(Task):
         return check_labels(train, dev, self.source.unknown)
 
     def save(self, folder: Path) -> None:
-        """Write `vocabulary/`."""
+        """Write the input and the labels to `vocabulary/` in the run folder."""
         path = folder / "vocabulary"
         path.mkdir(parents=True, exist_ok=True)
         self.source.save(path)

@@ -53,7 +53,7 @@ class ClassifyOptions(TaskOptions):
         )
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Return training and dev set; dev examples with a label that train lacks stay in train."""
+        """Split off a dev set, without examples whose labels do not occur in the training set."""
         train, dev = split_dev(pairs)
         known = {label for pair in train for label in pair.target}
         kept = [pair for pair in dev if known.issuperset(pair.target)]
@@ -63,7 +63,7 @@ class ClassifyOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["ClassifyTask", "ClassifyOptions", list[AutoSetting]]:
-        """Return the task of these examples, the complete options, and the automatic settings."""
+        """Fit the task to examples. Return it, the complete options and the automatic settings."""
         labels = sorted({label for pair in pairs for label in pair.target})
         if len(labels) < 2:
             raise UserError(

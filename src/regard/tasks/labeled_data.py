@@ -16,7 +16,7 @@ from regard.inputs.input import Input
 
 
 def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
-    """Return the pairs. Raise UserError if they are numbers from a pipe."""
+    """Return `read` unchanged. Raise UserError if its sources are numbers from standard input."""
     first = read.pairs[:20]
     if spec.file() == "-" and all(number(pair.source) is not None for pair in first):
         raise UserError("standard input: found numbers, but vectors can only be read from files")
@@ -24,7 +24,10 @@ def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
 
 
 def text_or_vector(value: Any, number: int = 1) -> Any:
-    """Return a text unchanged, and a vector as a tuple of numbers. number: of the example."""
+    """Return a text unchanged, and a vector as a tuple of floats.
+
+    number: example number, for error messages.
+    """
     if isinstance(value, str):
         return value
     try:
@@ -37,7 +40,7 @@ def text_or_vector(value: Any, number: int = 1) -> Any:
 
 
 def balanced_weights(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
-    """Return the weight of each label, inverse to its frequency; the mean over examples is 1."""
+    """Return weights inversely proportional to label frequency, with mean 1 over all labels."""
     counts = Counter(label for pair in pairs for label in pair.target)
     return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
 

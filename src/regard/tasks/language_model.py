@@ -1,4 +1,4 @@
-"""Language models: plain text, each token predicted from the others."""
+"""Language modeling on plain text, causal or masked."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -40,8 +40,12 @@ NUM_SAMPLES = 2  # texts generated at each validation
 
 
 class LanguageModelTask(Task):
-    """The task of language modeling. chars: characters of words, if words are spelled; scores_eos:
-    whether EOS is scored (not if training had a single document)."""
+    """The language modeling task.
+
+    chars: vocabulary of characters, if the model also reads the characters of words; otherwise
+    None. masked: whether the model is a masked language model. scores_eos: whether the probability
+    of EOS counts; False if the training set was a single document.
+    """
 
     kind = "language-model"
     abilities = frozenset({"predict", "nbest", "stream", "score texts", "continue"})
@@ -65,21 +69,21 @@ class LanguageModelTask(Task):
         self.scores_eos = scores_eos
         self.metric: str = options.metric
         if masked:
-            self.abilities = frozenset({"score texts"})  # raises an error that says why not
+            self.abilities = frozenset({"score texts"})  # `_check_causal` then explains the error
             tasks = "classify|transduce" if chars is None else "tag"
             self.usage_hint = f"regard train DATA --task {tasks} --init-from {{run}}"
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
-        """The tokenizer of the text; None if words are spelled."""
+        """The tokenizer of the text; None if the model also reads the characters of words."""
         return self.tokenizer if self.chars is None else None
 
     def build(self, options: Any) -> nn.Module:
-        """Return a model for this vocabulary."""
+        """Return an untrained model with the size of this vocabulary."""
         return options.build(self.source.shape)
 
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
-        """Return the documents as tokens."""
+        """Return the documents as token ids."""
         texts, context = [pair.target for pair in pairs], self.options.context_length
         if self.chars is not None:
             assert isinstance(self.tokenizer, TableTokenizer)
@@ -90,7 +94,10 @@ class LanguageModelTask(Task):
         return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.eval_overlap)
 
     def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
-        """Return the corpus with windows in order if the model carries its state over."""
+        """Return the corpus with windows in text order if the model carries its state over.
+
+        A window is a slice of `context_length` tokens. `window_order` overrides the default.
+        """
         if self.masked:
             return corpus
         assert isinstance(corpus, StreamCorpus)
@@ -105,7 +112,7 @@ class LanguageModelTask(Task):
         return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Count n-grams."""
+        """Count the n-grams of the corpus: the closed-form solution of an n-gram model."""
         count: Any = getattr(model, "solve", None)
         if count is None:
             return super().solve(model, corpus, objective)
@@ -113,12 +120,12 @@ class LanguageModelTask(Task):
         return count(corpus.side.flat)
 
     def rows(self, sources: Sequence[str]) -> PromptRows:  # type: ignore[override]
-        """Return the prompts as tokens."""
+        """Return the prompts as token ids."""
         self._check_causal()
         return PromptRows([self.tokenizer.encode(source) for source in sources])
 
     def search_request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
-        """Return the search request for these prompts."""
+        """Return the search request for one batch. part: indices of the prompts in the batch."""
         return SearchRequest(
             prompts=[rows.prompts[i] for i in part], context=self.options.context_length
         )
@@ -126,7 +133,7 @@ class LanguageModelTask(Task):
     def make_prediction(
         self, source: str, row: Any, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the first continuation of a text, with all of them as its n-best list."""
+        """Return a text with its first continuation; the n-best list has all continuations."""
         prompt, unknown = row.tolist(), self.source.unknown(source, row)
         before = len(self.tokenizer.decode(prompt))
         texts = []
@@ -148,7 +155,10 @@ class LanguageModelTask(Task):
         return predict
 
     def stream(self, model: Any, prompt: str, search: Sample, index: int = 0) -> Iterator[str]:
-        """Yield a continuation of a prompt, piece by piece. index: which random sample."""
+        """Yield a continuation of a prompt, piece by piece.
+
+        index: number of the random sample. With the same seed and index, the text is the same.
+        """
         (ids,) = self.rows([prompt]).prompts
         return self._pieces(
             continue_prompts(model, [ids], [index], search, self.max_context(model)), ids
@@ -164,11 +174,11 @@ class LanguageModelTask(Task):
                 done = text
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
-        """Return the pass over a text and its continuation, or over its masked tokens."""
+        """Return the forward pass over a text and its continuation, or over its masked tokens."""
         return masked_pass(request) if self.masked else language_model_pass(request)
 
     def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the search options of an inspection; by default short and greedy."""
+        """Return the search options of an inspection; default: a short greedy continuation."""
         return continuation_search(options)
 
     def max_context(self, model: Any) -> int | None:
@@ -187,7 +197,7 @@ class LanguageModelTask(Task):
     def token_nll(
         self, model: nn.Module, texts: Sequence[str], batch_size: int
     ) -> list[np.ndarray]:
-        """Return -log p of each token of each text in nats, that of EOS last if it is scored."""
+        """Return -log p (in nats) of each token of each text, including EOS if `scores_eos`."""
         self._check_causal()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
@@ -250,7 +260,7 @@ class LanguageModelTask(Task):
         return check_documents([p.target for p in train], [p.target for p in dev], self.tokenizer)
 
     def save(self, folder: Path) -> None:
-        """Write `vocabulary/`."""
+        """Write the tokenizers to `vocabulary/` in the run folder."""
         path = folder / "vocabulary"
         path.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(path, "text")

@@ -1,4 +1,4 @@
-"""Options of language models: how plain text is read and split."""
+"""Options of language modeling: how plain text is read and tokenized."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
 from regard.tasks.task_options import TaskOptions
 
-MAX_CHAR_LEVEL = 20_000_000  # maximum characters of a text with tokenizer=char by default
+MAX_CHAR_LEVEL = 20_000_000  # maximum characters for which tokenizer=auto means char
 
 
 class LanguageModelOptions(TaskOptions):
@@ -63,7 +63,7 @@ class LanguageModelOptions(TaskOptions):
         return read_documents(spec.file(), self.document_unit, spec.target_column)
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
-        """Return the training and the dev set; by default dev is the last tenth of the text."""
+        """Return the training and the dev set. Default dev set: the last tenth of the text."""
         read = self.read(spec)
         data = TrainDev(read.name, read.pairs, [], list(read.notes))
         if dev.is_given():
@@ -96,7 +96,7 @@ class LanguageModelOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[AutoSetting]]:
-        """Return the task of these documents, the complete options, and the automatic settings."""
+        """Fit the task to documents. Return it, the complete options and the automatic settings."""
         masked = isinstance(model, MaskedOptions)
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
@@ -126,7 +126,7 @@ class LanguageModelOptions(TaskOptions):
     def _fit_like(
         self, like: LanguageModelTask, masked: bool, scores_eos: bool
     ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
-        """Return the task with the vocabulary of another one."""
+        """Return the task with the vocabulary of `like`, and its options."""
         kind = like.tokenizer.kind if like.chars is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(

@@ -57,7 +57,7 @@ class RegressOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["RegressTask", "RegressOptions", list[AutoSetting]]:
-        """Return the task of these examples, the complete options, and the automatic settings."""
+        """Fit the task to examples. Return it, the complete options and the automatic settings."""
         tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
         sources = [pair.source for pair in pairs]
@@ -71,7 +71,7 @@ class RegressOptions(TaskOptions):
         mean, deviation = standard(numbers)
         if (
             like is not None and like.kind == self.kind and len(like.mean) == len(mean)
-        ):  # its output layer is reused
+        ):  # the output layer of that model is reused
             mean, deviation = np.array(like.mean), np.array(like.deviation)
         task = RegressTask(source, mean.tolist(), deviation.tolist(), self.metric)
         return task, RegressOptions.model_validate(tree), auto_settings
@@ -84,7 +84,7 @@ class RegressOptions(TaskOptions):
 
 
 class RegressTask(Task):
-    """The task of regression: input, and mean and deviation of the targets (standardization)."""
+    """The regression task. mean, deviation: of each training target, for standardization."""
 
     kind = "regress"
 
@@ -97,7 +97,7 @@ class RegressTask(Task):
         self.metric = metric
 
     def build(self, options: PooledOptions) -> EncoderModel:
-        """Return an encoder model with one output per number."""
+        """Return an encoder model with one output per target number."""
         return options.build(self.source.shape, len(self.mean))
 
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
@@ -117,13 +117,13 @@ class RegressTask(Task):
     to_source = staticmethod(text_or_vector)
 
     def forced_pass(self, request: InspectionRequest) -> RegressorPass:
-        """Return the pass over the numbers of a source."""
+        """Return the forward pass over the predicted numbers of a source."""
         return regressor_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the numbers of a source in the unit of the data. found: standardized."""
+        """Return the predicted numbers in the unit of the data. found: standardized outputs."""
         numbers = found.astype(np.float64) * self.deviation + self.mean
         return Prediction(
             "\t".join(f"{number:.6g}" for number in numbers),
@@ -134,7 +134,7 @@ class RegressTask(Task):
         )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Solve linear regression by least squares, w = (X^T X)^-1 X^T y, numerically stable."""
+        """Solve linear regression by least squares (`numpy.linalg.lstsq`)."""
         linear = getattr(getattr(model, "encoder", None), "linear", False)
         if not linear or self.source.sequential or not objective.least_squares:
             return super().solve(model, corpus, objective)
@@ -157,14 +157,14 @@ class RegressTask(Task):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """Return the table of targets, and expected against predicted numbers."""
+        """Return metrics per target number, and (expected, predicted) pairs for a scatter plot."""
         y_pred, y_true = predicted_and_expected(predictions, examples)
         names = [str(number) for number in range(1, len(self.mean) + 1)]
         pairs = [[b[0], a[0]] for a, b in zip(y_pred, y_true, strict=True)]
         return {"numbers": number_table(y_pred, y_true, names), "scatter": pairs[:MAX_SCATTER]}
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Return a few examples with expected and predicted numbers."""
+        """Return a fixed random sample of examples with expected and predicted numbers."""
         return [{"kind": "number", **row} for row in super().samples(evaluation, examples)]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
@@ -172,7 +172,7 @@ class RegressTask(Task):
         return check_numbers(train, dev)
 
     def save(self, folder: Path) -> None:
-        """Write `vocabulary/`."""
+        """Write the input, mean and deviation to `vocabulary/` in the run folder."""
         path = folder / "vocabulary"
         path.mkdir(parents=True, exist_ok=True)
         self.source.save(path)

@@ -1,4 +1,4 @@
-"""Sources as rows, which batches are made of."""
+"""Encoded sources from which batches are built; a row is one source."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,21 +10,24 @@ from regard.inputs.input import Input
 
 
 class SourceRows(Protocol):
-    """Sources that batches are made of. lengths: approximate, for sorting; uniform: whether only
-    sources of equal length can share a batch."""
+    """Encoded sources from which batches are built.
+
+    lengths: approximate length of each source, for sorting. uniform: whether only sources of equal
+    length can share a batch.
+    """
 
     lengths: Any
     uniform: bool
 
     def pad(self, rows: Any) -> Any:
-        """Return these sources as one tensor."""
+        """Return a padded batch of these sources. rows: their indices."""
 
     def row(self, number: int) -> Any:
-        """Return the token ids of a source, if they are known."""
+        """Return the token ids of a source; None if the source is not encoded yet."""
 
 
 class InputRows:
-    """Sources that are encoded batch by batch."""
+    """Sources that are encoded only when their batch is built."""
 
     uniform = False
 
@@ -40,7 +43,7 @@ class InputRows:
 
 
 class PromptRows:
-    """Prompts as tokens; only prompts of equal length share a batch."""
+    """Prompts as token ids. Only prompts of equal length share a batch."""
 
     uniform = True
 
@@ -49,5 +52,5 @@ class PromptRows:
         self.lengths = [len(prompt) for prompt in prompts]
 
     def row(self, number: int) -> np.ndarray:
-        """Return the tokens of a prompt."""
+        """Return the token ids of a prompt."""
         return np.array(self.prompts[number], np.int64)

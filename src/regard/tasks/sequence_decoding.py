@@ -1,4 +1,4 @@
-"""Decoding of sequence-to-sequence models: search, constraints, scores of given targets."""
+"""Decoding of sequence-to-sequence models: search, constraints, forced decoding."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -45,18 +45,18 @@ class SequenceDecoding:
         return max(limit, search.min_length + 1)
 
     def rows(self, sources: Sequence[Any]) -> Rows:
-        """Return the sources as token rows."""
+        """Return the sources as token ids."""
         return self.source.encode(sources)
 
     def search_request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
-        """Return the search request for these rows."""
+        """Return the search request for one batch. part: indices of the sources in the batch."""
         indices = np.asarray(part)
         lengths = rows.lengths[indices].tolist()
         limits = [self.max_output_length(length, search) for length in lengths]
         return SearchRequest(rows.pad(indices), torch.tensor(limits))
 
     def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
-        """Return the constraints as tokens. Raise UserError if no output can meet them."""
+        """Return the constraints as token ids. Raise UserError if no output can meet them."""
         encode = self.target.encode
         require = tuple(tuple(encode(word)) for word in constraints.require)
         for name, word, ids in (
@@ -75,7 +75,10 @@ class SequenceDecoding:
     def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Return log probability, perplexity and tokens of each target, and it as a prediction."""
+        """Return the log probability, perplexity and tokens of each target, and its prediction.
+
+        rows: pairs per batch.
+        """
         encoded = self.rows([pair.source for pair in pairs])
         targets = self.target.encode_all([pair.target for pair in pairs])
         sides = zip(encoded.lengths.tolist(), map(len, targets), strict=True)
@@ -100,8 +103,9 @@ class SequenceDecoding:
         search: Any,
         on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
-        """Return the most probable next tokens after a prefix: token, probability, best completion.
+        """Return the most probable next tokens after a prefix, each with a complete output.
 
+        Each element is (token, probability, best prediction that continues with this token).
         constraints: the prefix, required and banned words. count: number of next tokens.
         """
         encoded = self.rows([source])
@@ -143,7 +147,7 @@ class SequenceDecoding:
     def make_prediction(
         self, source: Any, row: Any, found: Sequence[Hypothesis], search: Any, nbest: int
     ) -> Prediction:
-        """Return the prediction of the best hypothesis, with all of them as its n-best list."""
+        """Return the best hypothesis as a prediction, with all hypotheses as its n-best list."""
         texts = [
             Prediction(
                 self.target.decode(h.tokens),
@@ -160,7 +164,7 @@ class SequenceDecoding:
 
 
 def _score_row(prediction: Prediction) -> dict[str, Any]:
-    """Return the log probability of a target, in total and per token, EOS included."""
+    """Return log probability, perplexity and tokens of a target, EOS included."""
     total, tokens = math.fsum(prediction.token_logprobs), [*prediction.tokens, SPECIALS[EOS]]
     return {
         "log_probability": total,

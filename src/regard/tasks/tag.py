@@ -1,4 +1,4 @@
-"""Sequence tagging: one label per word."""
+"""Sequence tagging: one tag per word."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ class TagOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TagTask", "TagOptions", list[AutoSetting]]:
-        """Return the task of these sentences, the complete options, and the automatic settings."""
+        """Fit the task to sentences. Return it, the complete options and the automatic settings."""
         if not pairs:
             raise UserError("no sentences to train on")
         auto_settings, known = list[AutoSetting](), None if like is None else like.source
@@ -83,7 +83,7 @@ class TagOptions(TaskOptions):
 
 
 class TagTask(Task):
-    """The task of sequence tagging: input and tags."""
+    """The sequence tagging task. tags: the tag set."""
 
     kind = "tag"
     unit = "sentences"
@@ -103,7 +103,7 @@ class TagTask(Task):
         return options.build(self.source.shape, len(self.tags))
 
     def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:
-        """Return the sentences as tensors; an unknown tag becomes the first one."""
+        """Return the sentences as tensors. Unknown tags become the first tag of the tag set."""
         target = Ragged.of([[self.tag_ids.get(tag, 0) for tag in pair.target] for pair in pairs])
         return TagCorpus(self.source.encode([pair.source for pair in pairs]), target)
 
@@ -116,7 +116,7 @@ class TagTask(Task):
         return self.source.parse(text)
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
-        """Return the sentences of a file; predictions are written in the format of the file."""
+        """Return the sentences of a file, and notes on its format, in which tags are rendered."""
         sentences, layout = read_sentences(input, *columns)
 
         def item(sentence: Sentence) -> InputItem:
@@ -136,13 +136,13 @@ class TagTask(Task):
         return words
 
     def forced_pass(self, request: InspectionRequest) -> TaggerPass:
-        """Return the pass over the tags of a sentence, or over given ones."""
+        """Return the forward pass over the predicted tags of a sentence, or over given tags."""
         return tagger_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the tags of a sentence with the probability of each."""
+        """Return the tags of a sentence. found: tag ids and their probabilities."""
         labels, confidences = found
         tags = tuple(self.tags[label] for label in labels)
         return Prediction(
@@ -165,7 +165,7 @@ class TagTask(Task):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """Return the table of tags, the confusion matrix and the table of spans."""
+        """Return metrics per tag, the confusion matrix and, for spans, metrics per span type."""
         y_pred, y_true = predicted_and_expected(predictions, examples)
         predicted, expected = ([(tag,) for row in rows for tag in row] for rows in (y_pred, y_true))
         details: dict[str, Any] = {
@@ -186,7 +186,7 @@ class TagTask(Task):
         return check_tags(train, dev, (shape.size, shape.characters), self.knows)
 
     def save(self, folder: Path) -> None:
-        """Write `vocabulary/`."""
+        """Write the input and the tags to `vocabulary/` in the run folder."""
         path = folder / "vocabulary"
         path.mkdir(parents=True, exist_ok=True)
         self.source.save(path)

@@ -1,7 +1,7 @@
 """The interface of a task: all that training, validation and prediction know about the data.
 
-Options create tasks: `options.open(spec, dev)` reads the data, `options.fit(pairs)` returns the
-task of these pairs, `options.load(folder)` that of a run.
+The options of a task create it. `options.open(spec, dev)` reads the data. `options.fit(pairs)`
+builds vocabularies and returns the task. `options.load(folder)` loads the task of a run folder.
 """
 
 import math
@@ -44,22 +44,23 @@ ONLY_TRANSDUCERS = "prefix, require, ban: only supported for task transduce"
 
 
 class Task(ABC):
-    """Turns data into batches and outputs into predictions, and computes metrics."""
+    """Base class of tasks, which encode data, decode model outputs and compute metrics."""
 
     kind: str
     source: Input
     metric: str  # the metric that selects the best checkpoint
-    unit = "examples"  # plural noun for its examples
+    unit = "examples"  # plural noun for examples in messages
     usage_hint = "regard predict {run} TEXT"  # the command for a trained model
-    # Of predict, nbest, constraints, alignment, alternatives, stream, score pairs, score texts and
-    # continue (generate text). Commands, server and web UI read them from the Predictor.
-    # step_abilities: those that need a model that decodes step by step.
+    # What the models of this task can do: a subset of predict, nbest, constraints, alignment,
+    # alternatives, stream, score pairs, score texts and continue (generate text). Commands, server
+    # and web UI read `Predictor.abilities`.
+    # step_abilities: the abilities that only models with step-by-step decoding have.
     abilities: frozenset[str] = frozenset({"predict"})
     step_abilities: frozenset[str] = frozenset()
-    exportable = False  # whether engines other than torch can run its models
-    uses_threads = False  # whether threads and processes share the batches
-    empty_prediction: Prediction | None = None  # for an empty source, which no model can read
-    by_line = True  # whether each input line is a source; otherwise `read_items` reads them
+    exportable = False  # whether engines other than torch can run the models of this task
+    uses_threads = False  # whether batches are divided among threads and processes
+    empty_prediction: Prediction | None = None  # for empty sources, if models cannot read them
+    by_line = True  # whether each input line is one source; otherwise `read_items` reads the input
     reads_source = True  # False for language models
     writes_text = False  # whether targets are texts or sequences of words
     is_aligned = False  # whether each target token belongs to one source position
@@ -70,7 +71,7 @@ class Task(ABC):
         return None
 
     def count_label(self, count: int) -> str:
-        """Return a number of examples with its noun, such as "3 sentences"."""
+        """Return a count of examples with the noun `unit`, such as "3 sentences"."""
         return f"{count:,} {self.unit if count != 1 else self.unit.removesuffix('s')}"
 
     @abstractmethod
@@ -83,24 +84,27 @@ class Task(ABC):
 
     @abstractmethod
     def build(self, options: Any) -> nn.Module:
-        """Return the model of these options, with the vocabulary sizes of the data."""
+        """Return an untrained model with these options and the vocabulary sizes of the data."""
 
     def rows(self, sources: Sequence[Any]) -> SourceRows:
-        """Return the sources as rows, which batches are made of."""
+        """Return the sources in a form from which batches are built."""
         return InputRows(self.source, sources)
 
     def search_request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
-        """Return the search request for these rows."""
+        """Return the search request for one batch. part: indices of the sources in the batch."""
         return SearchRequest(rows.pad(part))
 
     @abstractmethod
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the prediction for a source, given the result of the search. row: its tokens."""
+        """Return the prediction for a source from the result of the search.
+
+        row: token ids of the source, if known. found: the search result for this source.
+        """
 
     def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
-        """Return the constraints as tokens."""
+        """Return the constraints as token ids."""
         raise UserError(ONLY_TRANSDUCERS)
 
     def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
@@ -110,7 +114,10 @@ class Task(ABC):
     def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Return scores of given targets, and each target as a prediction."""
+        """Return the scores of each given target, and the target as a prediction.
+
+        rows: sources per batch.
+        """
         raise UserError(
             f"task {self.kind}: scoring is only supported for transduce (pairs) and language-model "
             "(texts)"
@@ -122,12 +129,12 @@ class Task(ABC):
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write everything that `load` needs."""
+        """Write the files that `TaskOptions.load` reads."""
 
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores | None:
-        """Return the metrics of predictions; None if all of them follow from the loss."""
+        """Return the metrics of the predictions; None if every metric is computed from the loss."""
         return None
 
     def score(
@@ -140,7 +147,7 @@ class Task(ABC):
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
-        """Return 95 % bootstrap intervals of these metrics."""
+        """Return the 95 % bootstrap confidence interval of each metric."""
         metrics = self.compute_metrics(predictions, examples)
         return {} if metrics is None else metrics.intervals()
 
@@ -149,20 +156,23 @@ class Task(ABC):
         return text
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
-        """Return the items of an input whose lines are not sources, and notes on its format."""
+        """Return the items of an input file, and notes on its format.
+
+        Only tasks with `by_line = False` implement this.
+        """
         raise NotImplementedError
 
     @staticmethod
     def to_source(value: Any, number: int = 1) -> Any:
-        """Return the source of a Python value. number: of the example."""
+        """Convert a Python value to a source. number: example number, for error messages."""
         raise UserError(f"expected a string, found {value!r}")
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
-        """Return a repeatable pass over a source and its output; raise UserError by default."""
+        """Return a repeatable forward pass over a source with a fixed output, for inspection."""
         raise UserError(f"inspection is not supported for task {self.kind}")
 
     def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the search options of an inspection. options: those of the user."""
+        """Return the search options of an inspection. options: set by the user."""
         return options
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
@@ -176,25 +186,25 @@ class Task(ABC):
         return {}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:
-        """Return how metrics were computed, for those with several variants."""
+        """Return a description of each metric that has several variants (sacrebleu signature)."""
         return {}
 
     def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
-        """Return the metrics that follow from the loss."""
+        """Return the metrics that are computed from the loss. parts: terms of the loss by name."""
         return {}
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
-        """Calibrate on the dev set after training; return whether anything changed."""
+        """Calibrate confidences on the dev set after training; return whether anything changed."""
         return False
 
     def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
-        """Return the corpus in the order that a model needs."""
+        """Return the corpus with its batches in the order that the model needs."""
         return corpus
 
     def samples(
         self, evaluation: "Evaluation", examples: Sequence[Example]
     ) -> list[dict[str, Any]]:
-        """Return a few examples with their predictions, always the same ones, ready for JSON."""
+        """Return a fixed random sample of examples with their predictions, ready for JSON."""
         indices = random.Random(0).sample(range(len(examples)), k=len(examples))
         return [
             {
@@ -206,7 +216,7 @@ class Task(ABC):
         ]
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Compute the closed-form solution of a model."""
+        """Set the weights of a model to the closed-form solution."""
         raise UserError(
             "training.optimizer.kind=closed_form: only supported for linear regression with loss "
             "mse and n-gram language models",

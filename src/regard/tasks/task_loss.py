@@ -1,4 +1,4 @@
-"""Loss of a model over batches."""
+"""The mean loss of a model over batches."""
 
 import itertools
 from collections import Counter
@@ -16,7 +16,7 @@ from regard.objectives import Objective
 def losses(
     model: nn.Module, batches: Iterator[Any], objective: Objective
 ) -> tuple[float, dict[str, float]]:
-    """Return the loss and its parts, each divided by the count, over batches."""
+    """Return the mean loss over all batches, and the mean of each of its terms by name."""
     device = device_of(model)
     total, count, parts = 0.0, 0.0, Counter[str]()
     for batch in itertools.islice(batches, parallel.rank(), None, parallel.world_size()):

@@ -27,19 +27,19 @@ class TaskOptions(Options):
         return spec.read()
 
     def hold_out(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-        """Split examples without a dev set into training and dev set."""
+        """Split the examples into a training set and a dev set."""
         return split_dev(pairs)
 
     def trainable(
         self, pairs: Sequence[Pair], task: "Task | None" = None
     ) -> tuple[Sequence[Pair], list[str]]:
-        """Return the examples that can be trained on, and a line per reason to skip others."""
+        """Return the examples to train on, and one message per reason for skipped examples."""
         return list(pairs), []
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
     ) -> tuple["Task", Any, list[AutoSetting]]:
-        """Return the task of these examples, the complete options, and the automatic settings.
+        """Fit a task to these examples. Return it, the complete options and the automatic settings.
 
         model: the options of the model. like: a task whose vocabulary is reused.
         """

@@ -1,6 +1,6 @@
 """Negative log-likelihood of each token of a text under a language model.
 
-N tokens, B rows, T length of a window.
+A window is a slice of a document of at most `context_length` tokens. N tokens in all documents.
 """
 
 import math
@@ -20,7 +20,7 @@ CHUNK_LENGTH = 512  # tokens per forward pass of a model with state
 
 
 def windowed_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
-    """Return (N,) -log p, each window on its own."""
+    """Return -log p (N,) of each token; the context of a token is its own window only."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     spans = np.concatenate(list(corpus.windows()))  # (windows, 3)
     order = (spans[:, 2] - spans[:, 0]).argsort(kind="stable")
@@ -33,10 +33,12 @@ def windowed_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.
 
 
 def stateful_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
-    """Return (N,) -log p, each document from left to right, with several per batch."""
+    """Return -log p (N,) of each token; the state of the model carries over within a document."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     starts, lengths = corpus.side.starts, corpus.side.lengths
-    order = (-lengths).argsort(kind="stable")  # the longest first: finished ones leave the batch
+    order = (-lengths).argsort(
+        kind="stable"
+    )  # the longest first: finished documents leave the batch
     for first in range(0, len(order), batch_size):
         part, carry = order[first : first + batch_size], None
         for at in range(0, int(lengths[part[0]]), CHUNK_LENGTH):
@@ -55,7 +57,7 @@ def _first(rows: int, tensor: Tensor) -> Tensor:
 
 
 def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
-    """Return -log p of the scored tokens, row by row, and the state to carry over."""
+    """Return -log p of all scored tokens of a batch, and the state after it."""
     batch = batch.to(device_of(model))
     assert batch.target is not None
     found = model(batch)
@@ -65,7 +67,7 @@ def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
 
 
 def document_metrics(nats: np.ndarray, text: str) -> dict[str, float]:
-    """Return the sums and metrics of one document."""
+    """Return nats, tokens, characters and the metrics of one document."""
     sums = {
         "nats": float(nats.sum(dtype=np.float64)),
         "tokens": len(nats),

@@ -1,4 +1,4 @@
-"""Transduction: sequence-to-sequence, with free output length."""
+"""Transduction: sequence-to-sequence, such as translation; outputs can have any length."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from regard.tasks.task import DataCheck, Prediction, Task
 
 
 class TransduceTask(SequenceDecoding, Task):
-    """The task of transduction: input, target tokenizer, ratio of output to source length."""
+    """The transduction task. ratio: maximum length of an output per source token."""
 
     kind = "transduce"
     unit = "sources"
@@ -50,11 +50,11 @@ class TransduceTask(SequenceDecoding, Task):
         self.metric = metric
         self.ratio = ratio
         self.max_length = max_length
-        # Whether both sides have the same token ids, so that a model has one embedding table; an
-        # imported model may still tokenize each side in its own way.
+        # Whether source and target have the same token ids, so that a model has one embedding
+        # table. An imported model may still tokenize source and target differently.
         self.shared = shared or self.tokenizer is target
-        # The pairs that were encoded last, and their corpus: a run needs its training pairs several
-        # times before training starts.
+        # Cache: the pairs that were encoded last, and their corpus. A run encodes its training
+        # pairs several times before training starts.
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     @property
@@ -76,11 +76,11 @@ class TransduceTask(SequenceDecoding, Task):
         return self.tokenizer
 
     def build(self, options: EncoderDecoderOptions) -> nn.Module:
-        """Return an encoder-decoder for these sources and targets."""
+        """Return an encoder-decoder with the vocabulary sizes of sources and targets."""
         return options.build(self.source.shape, len(self.target), self.shared)
 
     def corpus(self, pairs: Sequence[Pair]) -> PairCorpus | MappedCorpus:
-        """Return the pairs as tokens, each side with EOS; of large files, memory-mapped."""
+        """Return the pairs as token ids, with EOS. Large files are memory-mapped."""
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
@@ -94,7 +94,7 @@ class TransduceTask(SequenceDecoding, Task):
         return encoded.take(rows) if isinstance(pairs, PairSubset) else encoded
 
     def lengths(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return (N, 2), the number of tokens on both sides of each pair."""
+        """Return the number of source and target tokens (N, 2) of each pair, without EOS."""
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
@@ -109,11 +109,11 @@ class TransduceTask(SequenceDecoding, Task):
         )
 
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:
-        """Return the pass over the output of the search, or over a given target."""
+        """Return the forward pass over the output of the search, or over a given target."""
         return transducer_pass(request)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """Return one example per source, with all its targets."""
+        """Return one example per source, with all its targets as references."""
         return group(pairs)
 
     def score(
@@ -126,7 +126,7 @@ class TransduceTask(SequenceDecoding, Task):
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
-        """Return 95 % bootstrap intervals of these metrics."""
+        """Return the 95 % bootstrap confidence interval of each metric."""
         outputs = [prediction.text for prediction in predictions]
         return metrics.intervals(outputs, self._references(examples), self.target.tokenize)
 
@@ -135,7 +135,7 @@ class TransduceTask(SequenceDecoding, Task):
         return {"perplexity": math.exp(min(parts["nll"], 700.0))}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:
-        """Return how sacrebleu computed its metrics."""
+        """Return the sacrebleu signature of each metric."""
         return metrics.signatures([example.references for example in examples])
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
@@ -158,11 +158,11 @@ class TransduceTask(SequenceDecoding, Task):
         return load_check(found)
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
-        """Return the references as the model would write them, with whitespace normalized."""
+        """Return the references normalized by the target tokenizer (whitespace)."""
         return [[self.target.normalize(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:
-        """Write `vocabulary/`."""
+        """Write the input and the target tokenizer to `vocabulary/` in the run folder."""
         path = folder / "vocabulary"
         path.mkdir(parents=True, exist_ok=True)
         self.source.save(path)

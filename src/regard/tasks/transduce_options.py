@@ -1,4 +1,4 @@
-"""Options of transduction: how both sides are read and tokenized."""
+"""Options of transduction: how sources and targets are read and tokenized."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -56,17 +56,17 @@ class TransduceOptions(TaskOptions):
         return self
 
     def read(self, spec: DataSpec) -> Pairs:
-        """Return the pairs of one or two files; large files are not loaded into memory."""
+        """Return the pairs of one or two files. Large files are not loaded into memory."""
         return spec.read_large() or spec.read()
 
     def hold_out(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-        """Split pairs without a dev set into training and dev set."""
+        """Split the pairs into a training set and a dev set."""
         return split_large(pairs) if isinstance(pairs, LargePairs) else split_dev(list(pairs))
 
     def trainable(
         self, pairs: Sequence[Pair], task: Any = None
     ) -> tuple[Sequence[Pair], list[str]]:
-        """Return the pairs that can be trained on, and a line per reason to skip others."""
+        """Return the pairs to train on, and one message per reason for skipped pairs."""
         kept = nonempty_pairs(pairs)
         notes = []
         if len(kept) < len(pairs):
@@ -90,7 +90,7 @@ class TransduceOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Return the task of these pairs, the complete options, and the automatic settings."""
+        """Fit the task to pairs. Return it, the complete options and the automatic settings."""
         if like is not None:
             return self._fit_like(pairs, like)
         if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
@@ -100,7 +100,7 @@ class TransduceOptions(TaskOptions):
     def _fit_once(
         self, pairs: PairSubset
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Return the task of large data, cached for later runs."""
+        """Fit the task to pairs of a large file, or load it from the cache."""
 
         def build(folder: Path) -> dict[str, Any]:
             task, options, auto_settings = self._fit(pairs)
@@ -115,7 +115,7 @@ class TransduceOptions(TaskOptions):
     def _fit(
         self, pairs: Sequence[Pair]
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Return the task of these pairs, with new vocabularies."""
+        """Fit the task to pairs, with new vocabularies."""
         auto_settings: list[AutoSetting] = []
         if not self.source.joint or not self.source.accepts(pairs[0].source):
             return self._fit_target(pairs, auto_settings)
@@ -134,7 +134,7 @@ class TransduceOptions(TaskOptions):
     def _fit_target(
         self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Return the task of sources that are not texts."""
+        """Fit the task to pairs whose sources are not texts."""
         tree, sources = self.model_dump(), [pair.source for pair in pairs]
         source, section = fit_input(self.source, sources, "task.source", auto_settings)
         tree["source"] = section.model_dump()
@@ -147,7 +147,7 @@ class TransduceOptions(TaskOptions):
         )
 
     def target_tokenizer(self, pairs: Sequence[Pair]) -> Tokenizer:
-        """Return the tokenizer of the targets of these pairs."""
+        """Train a tokenizer on the targets of these pairs."""
         return build_tokenizer(
             self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
         )
@@ -155,7 +155,7 @@ class TransduceOptions(TaskOptions):
     def _filled(
         self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
     ) -> "TransduceOptions":
-        """Return the complete options."""
+        """Return the options with automatic settings chosen from the pairs."""
         tree = self.model_dump()
         tree["source"]["lowercase"] = False
         choose_sides(tree, pairs, auto_settings)
@@ -164,7 +164,7 @@ class TransduceOptions(TaskOptions):
     def _fit_like(
         self, pairs: Sequence[Pair], like: Any
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Return the task with the vocabularies of another one, as far as it has them."""
+        """Fit the task with the vocabularies of `like`, which may lack a target vocabulary."""
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source.tokenizer).tokenizer
         tree = self.model_dump()
@@ -201,14 +201,14 @@ class TransduceOptions(TaskOptions):
 
 
 def _text_input(tokenizer: Tokenizer) -> TextInput:
-    """Return the input of texts with this tokenizer."""
+    """Return the text input with this tokenizer."""
     return TextInput(tokenizer, lowercase=False, add_bos=False)
 
 
 def _with_length_ratio(
     source: Input, target: Tokenizer, options: TransduceOptions, pairs: Sequence[Pair]
 ) -> "TransduceTask":
-    """Return the task with the ratio of output to source length of these pairs."""
+    """Return the task, with `ratio` = 1.3 times the 99.9 % quantile of target / source length."""
     assert options.metric is not None
     shared = bool(options.shared_vocab)
     task = TransduceTask(source, target, options.metric, 1.0, options.max_length, shared)

@@ -7,20 +7,25 @@ from typing import Any
 from regard.data.reading.read import Example
 from regard.data.tensors.special import EOS, SPECIALS
 
-BRIEF = ("text", "score")  # the fields of an item of an n-best list
+BRIEF = ("text", "score")  # the fields of each prediction in an n-best list
 TOKENS = ("text", "value", "score", "tokens", "token_logprobs")
 REST = ("unknown_tokens", "truncated", "confidence", "probabilities", "alignment")
 FIELDS, NBEST_FIELDS = (*TOKENS, *REST), (*TOKENS, "nbest", *REST)
-ALWAYS = ("value", "prediction")  # fields that JSON has even if they are empty
+ALWAYS = ("value", "prediction")  # fields that are in the JSON even if they are None
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The prediction for one source. text: as it is printed; value: the typed value (text, labels,
-    tags or numbers); score: log probability, as the search ranks it, or None; unknown_tokens: of
-    the source; truncated: whether the output reached the length limit; is_scalar: whether a tuple
-    value always has one element, which JSON shows alone; alignment: for each token and EOS, the
-    attention to each source token, EOS included."""
+    """The prediction for one source.
+
+    text: the prediction as printed. value: the prediction as a Python value: a text, or a tuple of
+    labels, tags or numbers. score: the score by which the search ranks outputs (a log
+    probability), or None. token_logprobs: log probability of each output token; for tags, the
+    probability of each tag. unknown_tokens: tokens of the source that are not in the vocabulary.
+    truncated: whether the output reached the length limit. is_scalar: whether `value` always has
+    one element, which the JSON shows without a list. alignment: for each output token and EOS,
+    the attention to each source token, EOS included.
+    """
 
     text: str
     score: float | None
@@ -36,7 +41,7 @@ class Prediction:
     alignment: tuple[tuple[float, ...], ...] = ()
 
     def json_value(self) -> Any:
-        """Return the value as JSON shows it."""
+        """Return the value for JSON, without a tuple around a scalar."""
         return self.value[0] if self.is_scalar else self.value
 
     def as_dict(
@@ -46,11 +51,10 @@ class Prediction:
         digits: int | None = 6,
         eos: bool = False,
     ) -> dict[str, Any]:
-        """Return these fields of the prediction for JSON, in this order; those that do not apply
-        are omitted.
+        """Return these fields of the prediction for JSON, in this order, without empty ones.
 
-        nbest_fields: the fields of each item of the n-best list. digits: of probabilities and
-        attention (None: all). eos: append EOS to the tokens.
+        nbest_fields: the fields of each prediction in the n-best list. digits: decimals of
+        probabilities and attention (None: all). eos: append EOS to the tokens.
         """
         values = {name: self._field(name, nbest_fields, digits, eos) for name in fields}
         return {name: one for name, one in values.items() if one is not None or name in ALWAYS}
@@ -61,7 +65,7 @@ class Prediction:
                 return self.text
             case "value" | "prediction":
                 return self.json_value()
-            case "score":  # further digits depend on the rest of the batch
+            case "score":  # further digits vary with the composition of the batch
                 return None if self.score is None else round(self.score, 6)
             case "tokens" if eos:
                 return [*self.tokens, SPECIALS[EOS]]
@@ -91,7 +95,7 @@ def _rounded(numbers: Iterable[float], digits: int | None = 6) -> list[Any]:
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints on the prediction for one source: its prefix, required words, banned words."""
+    """Constraints on the prediction for one source: a prefix, required words, banned words."""
 
     prefix: str = ""
     require: tuple[str, ...] = ()
@@ -100,8 +104,11 @@ class Constraints:
 
 @dataclass(frozen=True, slots=True)
 class InputItem:
-    """A source and the text it was read from. render: formats its prediction, unless that is one
-    line; constraints: on its prediction, if there are any."""
+    """A source and the input text it was parsed from.
+
+    render: formats the prediction for output; None: one line per prediction. constraints: the
+    constraints on the prediction of this source, if any.
+    """
 
     source: Any
     text: str
@@ -111,7 +118,7 @@ class InputItem:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics by name, the loss, the predictions they were computed from, and details."""
+    """Results of an evaluation. details: tables and data for figures, ready for JSON."""
 
     scores: dict[str, float]
     loss: float
@@ -122,7 +129,7 @@ class Evaluation:
 def predicted_and_expected(
     predictions: Sequence[Prediction], examples: Sequence[Example]
 ) -> tuple[list[Any], list[Any]]:
-    """Return the predicted and the expected values."""
+    """Return the predicted values and the expected values (first references)."""
     return [p.value for p in predictions], [e.references[0] for e in examples]
 
 

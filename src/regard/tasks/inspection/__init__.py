@@ -1,1 +1,1 @@
-"""How each task runs the model for an inspection: repeatable forced passes over one source."""
+"""Forced passes: forward passes over one source with a fixed output, for inspection."""

@@ -1,6 +1,6 @@
-"""Passes that predict all output tokens at once.
+"""Forced passes that compute the logits of all output tokens in one forward pass.
 
-R tokens, n copies, V vocabulary.
+Shapes: R output tokens, n copies of the source, V vocabulary size.
 """
 
 from abc import abstractmethod
@@ -20,7 +20,10 @@ from regard.tasks.inspection.notes import Note
 
 @dataclass(frozen=True, kw_only=True)
 class BatchedPass(ForcedPass):
-    """A pass that gives the logits of all tokens in one run."""
+    """A forced pass that computes the logits of all output tokens at once.
+
+    tokens: the ids of the output tokens.
+    """
 
     tokens: tuple[int, ...]
 
@@ -33,7 +36,7 @@ class BatchedPass(ForcedPass):
         return self.logits(1)[0].softmax(-1)
 
     def scores(self, copies: int) -> Tensor:
-        """Return log probabilities (n, R); (n, 1) if only the complete output has one."""
+        """Return the log probability (n, R) of each token, or (n, 1) of the complete output."""
         logits = self.logits(copies)
         true = torch.tensor(self.tokens, device=logits.device).expand(copies, -1)
         return logits.log_softmax(-1).gather(-1, true[..., None]).squeeze(-1)
@@ -60,14 +63,14 @@ class BatchedPass(ForcedPass):
     def steps(
         self, name: Callable[[int], str], excluded: Sequence[int] = (), names: Sequence[str] = ()
     ) -> tuple[OutputStep, ...]:
-        """Return one step per token; see `output_steps`."""
+        """Return the probability and alternatives of each token; see `output_steps`."""
         return output_steps(self.probabilities().cpu(), self.tokens, name, excluded, names)
 
 
 def log_odds(logits: Tensor, tokens: list[int]) -> Tensor:
-    """Return (n,): log p - log(1 - p) of one token per row (n, V).
+    """Return the log odds (n,), log p - log(1 - p), of one token per row of logits (n, V).
 
-    Its gradient is proportional to that of log p, but does not vanish as p approaches 1.
+    The gradient is proportional to the gradient of log p, but does not vanish as p approaches 1.
     """
     own = torch.zeros_like(logits, dtype=torch.bool)
     own[torch.arange(len(tokens)), tokens] = True
@@ -81,8 +84,11 @@ def output_steps(
     excluded: Sequence[int] = (),
     names: Sequence[str] = (),
 ) -> tuple[OutputStep, ...]:
-    """Return one step per row (R, V). excluded: ids that are never alternatives; names: names of
-    the tokens, if they differ from the vocabulary (unknown tokens)."""
+    """Return one step per output token, from the probabilities (R, V).
+
+    name: returns the name of a token id. excluded: token ids that are never alternatives. names:
+    names of the output tokens, if they differ from the vocabulary (unknown tokens).
+    """
     index = torch.tensor(list(tokens))[:, None]
     own = probabilities.gather(1, index).squeeze(1).tolist()
     rest = probabilities.clone()
@@ -97,7 +103,7 @@ def output_steps(
 
 
 class EncodedText(NamedTuple):
-    """Token ids of a text, their names (unknown tokens keep their text), and unknown tokens."""
+    """A tokenized text. names: printable tokens; unknown tokens keep their own text."""
 
     ids: list[int]
     names: list[str]
@@ -105,7 +111,7 @@ class EncodedText(NamedTuple):
 
 
 def encode_text(tokenizer: Tokenizer, text: str) -> EncodedText:
-    """Return the tokens of a text."""
+    """Tokenize a text."""
     ids = tokenizer.encode(text)
     pairs = list(zip(ids, tokenizer.tokenize(text), strict=True))
     names = [printable(token) if id == UNK else tokenizer.name(id) for id, token in pairs]

@@ -1,7 +1,8 @@
-"""A source with a fixed output, over which the model can be run any number of times.
+"""The interface of a forced pass: a repeatable forward pass over a source and a fixed output.
 
-Each run takes several copies, so that every copy can differ: an ablated head, another gradient.
-R parts of the output (tokens, tags, labels or numbers), n copies, V outputs per part.
+Each call runs a batch of n copies of the source. Copies can differ, for example in the ablated
+head, or in the output part whose gradient is computed. R parts of the output: tokens, tags, labels
+or numbers. A side is the source or the target.
 """
 
 from abc import ABC, abstractmethod
@@ -17,16 +18,16 @@ from regard.core.errors import UserError
 from regard.nn.capture import Capture
 from regard.tasks.inspection.notes import Note
 
-MAX_ATTENTION_VALUES = 2_000_000  # per attention map, over all copies
-MAX_OUTPUT_VALUES = 20_000_000  # of the output layer, over all copies
-MAX_TOKENS = 200  # default limit per side
+MAX_ATTENTION_VALUES = 2_000_000  # attention weights per map, over all copies
+MAX_OUTPUT_VALUES = 20_000_000  # logits of the output layer, over all copies
+MAX_TOKENS = 200  # default maximum tokens of the source, and of the target
 NUM_ALTERNATIVES = 5
 TokenAxis = Literal["source", "target", "inputs", "one"]
 
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text and its tokens, as printed."""
+    """A text and its tokens as printed."""
 
     text: str
     tokens: tuple[str, ...]
@@ -47,7 +48,7 @@ class OutputStep:
     given: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the step for JSON; a number has a value instead of a probability."""
+        """Return the step for JSON. A predicted number has a value instead of a probability."""
         value = {"value": self.value}
         if self.probability is not None:
             value = {"probability": self.probability}
@@ -58,11 +59,11 @@ class OutputStep:
 
 @dataclass(frozen=True, kw_only=True)
 class ForcedOutput:
-    """The output that a pass explains, without the internals of the model.
+    """The output that an inspection explains, with source, probabilities and search tree.
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
-    decoder. truncated: whether the output reached its length limit. tree: the search tree, ready
-    for JSON. notes: what is missing, and why.
+    decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
+    for JSON. notes: remarks for the user, such as what is missing and why.
     """
 
     source: TokenizedText
@@ -78,15 +79,16 @@ class ForcedOutput:
 
 
 def no_step() -> None:
-    """Do nothing between passes."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class InspectionRequest:
     """Arguments of an inspection.
 
-    target: explain this output instead of the model's own. max_tokens: limit per side. on_step:
-    called between passes; may raise to cancel.
+    target: the output to explain; None: the model's own prediction. search: search options.
+    max_tokens: maximum tokens of the source, and of the target. on_step: called between forward
+    passes; may raise an exception to cancel the inspection.
     """
 
     predictor: Any
@@ -118,13 +120,16 @@ class InspectionRequest:
         return self.predictor.engine.torch_module().eval()
 
     def check_length(self, side: str, count: int, advice: str) -> None:
-        """Raise TooLong if a side has more than `max_tokens` tokens."""
+        """Raise TooLong if `count` tokens are more than `max_tokens`.
+
+        side: name of the text in the message. advice: how to shorten it.
+        """
         if count > self.max_tokens:
             raise TooLong(side, count, self.max_tokens, advice)
 
 
 class TooLong(UserError):
-    """A side with too many tokens. advice: how to shorten it."""
+    """The error for a source or target with too many tokens. advice: how to shorten it."""
 
     def __init__(self, side: str, count: int, limit: int, advice: str) -> None:
         super().__init__(
@@ -136,50 +141,53 @@ class TooLong(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class ForcedPass(ABC):
-    """A repeatable forward pass over a source and a fixed output."""
+    """A repeatable forward pass over a source and a fixed output.
+
+    output: what the inspection shows; None while the pass is being built.
+    """
 
     request: InspectionRequest
     output: ForcedOutput | None = None
 
     @property
     def row_axis(self) -> TokenAxis:
-        """The axis of the output parts in a map: target tokens, or one."""
+        """The axis of the output parts in saliency maps: "target", or "one" for a single part."""
         return "target"
 
     @property
     def supported_views(self) -> frozenset[str]:
-        """Which of attention, gates and saliency the model can show."""
+        """The views that the model supports: a subset of attention, gates and saliency."""
         return frozenset({"attention", "gates", "saliency"})
 
     @abstractmethod
     def output_scores(self, parts: list[int]) -> Tensor:
-        """Return (n,): the log odds (or the number) of each part, each in its own copy."""
+        """Return the log odds or the number (n,) of these output parts, one per copy."""
 
     @abstractmethod
     def forward(self) -> None:
-        """Run the model once over the source, to capture its internals."""
+        """Run the model once, so that a recorder can capture its internals."""
 
     @abstractmethod
     def total_score(self, copies: int) -> Tensor:
-        """Return (n,): the log probability of the output, or the sum of its numbers."""
+        """Return the log probability of the output, or the sum of its numbers, (n,) per copy."""
 
     @abstractmethod
     def lengths(self) -> tuple[int, int]:
-        """Return R, and the length of the longer side."""
+        """Return R, and the length of source or target, whichever is longer."""
 
     def num_outputs(self) -> int:
-        """Return the number of values of the output layer per part."""
+        """Return the number of logits per output part."""
         return 1
 
     def max_copies(self) -> int:
-        """Return how many copies fit into memory, including attention maps."""
+        """Return the maximum number of copies that fit into memory with their attention maps."""
         parts, longest = self.lengths()
         num_outputs = parts * self.num_outputs()
         max_by_attention = MAX_ATTENTION_VALUES // (8 * longest * longest)
         return max(1, min(max_by_attention, MAX_OUTPUT_VALUES // num_outputs))
 
     def max_total_copies(self) -> int:
-        """Return how many copies `total_score` accepts."""
+        """Return the maximum number of copies for `total_score`."""
         return self.max_copies()
 
     def too_expensive(self, heads: int) -> bool:
@@ -187,7 +195,7 @@ class ForcedPass(ABC):
         return False
 
     def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
-        """Return the saliency of each input position (n, positions), by module."""
+        """Return the saliency (n, positions) of the input positions, by module name."""
         return captured.saliency(score)
 
     def notes(self, internals: Sequence[Note]) -> tuple[Note, ...]:

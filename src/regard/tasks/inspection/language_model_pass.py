@@ -1,6 +1,6 @@
-"""The pass of a language model: the probabilities of a text and of its continuation.
+"""The forced pass of a causal language model over a text and its continuation.
 
-n copies, T tokens, V vocabulary.
+Shapes: n copies of the text, T tokens, V vocabulary size.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ SAMPLING = ("temperature", "top_k", "top_p", "min_p")
 
 
 def continuation_search(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the search settings with defaults: a short greedy continuation."""
+    """Return the search settings with defaults for inspection: a short greedy continuation."""
     sampled = any(name in settings for name in SAMPLING)
     defaults = {
         name: value for name, value in DEFAULT_SEARCH.items() if name == "max_length" or not sampled
@@ -32,14 +32,14 @@ def continuation_search(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 class LanguageModelPass(BatchedPass):
-    """A text, each token predicted from the previous ones."""
+    """The forced pass over a text, in which each token is predicted from the previous tokens."""
 
     @property
     def supported_views(self) -> frozenset[str]:
         return frozenset() if self.request.model.only_counts else super().supported_views
 
     def logits(self, copies: int) -> Tensor:
-        """Return (n, T, V): the logits of each token given its prefix."""
+        """Return the logits (n, T, V) at each position, given the previous tokens."""
         model = self.request.model
         inputs = shifted(torch.tensor([self.tokens], device=self.request.device))
         return model.step(inputs.expand(copies, -1), model.start(copies))[0].float()
@@ -49,7 +49,7 @@ class LanguageModelPass(BatchedPass):
 
 
 def language_model_pass(request: InspectionRequest) -> LanguageModelPass:
-    """Return the pass over a prompt and its continuation, or over a given continuation."""
+    """Return the forced pass over a prompt with the model's continuation, or a given one."""
     tokenizer, text = request.task.tokenizer, request.source
     prompt, names, unknown_tokens = encode_text(tokenizer, text)
     request.check_length("text", len(prompt), "shorten the text")
@@ -83,7 +83,7 @@ def language_model_pass(request: InspectionRequest) -> LanguageModelPass:
 
 
 def _continue(request: InspectionRequest, prompt: list[int]) -> tuple[list[int], list[Note]]:
-    """Return the tokens after a prompt, with EOS if the text ended, and notes."""
+    """Return the token ids of the model's continuation, with EOS if it ended, and notes."""
     search, context = request.search, request.task.max_context(request.model)
     room = None if context is None else context - len(prompt)
     if room is not None and room < 1:
@@ -106,12 +106,12 @@ def _continue(request: InspectionRequest, prompt: list[int]) -> tuple[list[int],
 def _encode_target(
     request: InspectionRequest, prompt: list[int], target: str
 ) -> tuple[list[int], list[str]]:
-    """Return the tokens of a given continuation, and their names."""
+    """Return the token ids of a given continuation, and their names."""
     tokenizer, context = request.task.tokenizer, request.task.max_context(request.model)
     ids, names, _ = encode_text(tokenizer, request.source + target)
     if ids[: len(prompt)] == prompt:
         ids, names = ids[len(prompt) :], names[len(prompt) :]
-    else:  # the last token of the text would change
+    else:  # joint tokenization would change the tokens of the prompt
         ids, names, _ = encode_text(tokenizer, target)
     if context is not None and len(prompt) + len(ids) > context:
         raise UserError(

@@ -1,6 +1,6 @@
-"""The pass of a masked language model: the probability of each token when it is masked.
+"""The forced pass of a masked language model: the probability of each token if it is masked.
 
-n copies, S tokens, V vocabulary.
+Shapes: n copies of the text, S tokens, V vocabulary size.
 """
 
 from collections.abc import Sequence
@@ -25,30 +25,33 @@ from regard.tasks.inspection.forced_pass import (
 )
 from regard.tasks.inspection.notes import Note
 
-MAX_ABLATION_COST = 5e10  # encoder parameters times tokens, over all copies: a few seconds
+MAX_ABLATION_COST = 5e10  # encoder parameters x tokens, summed over all copies: a few seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedPass(ForcedPass):
-    """A text in which any token can be masked. words: words that are read by characters."""
+    """The forced pass over a text in which any token can be masked.
+
+    words: the words with their characters, if the model also reads characters.
+    """
 
     source: Padded  # (1, S) tokens, or indices of word forms
     tokens: tuple[int, ...]
     words: WordRows | None = None
 
     def logits(self, masked: list[int]) -> Tensor:
-        """Return (n, V): the logits of these tokens, each masked in its own copy."""
+        """Return the logits (n, V) at these positions, each masked in its own copy."""
         source = self.source.copies(len(masked))
         is_masked = torch.zeros(source.data.shape, dtype=torch.bool)
         is_masked[torch.arange(len(masked)), masked] = True
-        mask = MASK if self.words is None else 0  # form 0 is not a word
+        mask = MASK if self.words is None else 0  # form 0 represents masked words
         return self._run(source._replace(data=source.data.masked_fill(is_masked, mask)), is_masked)
 
     def output_scores(self, parts: list[int]) -> Tensor:
         return log_odds(self.logits(parts), [self.tokens[part] for part in parts])
 
     def forward(self) -> None:
-        """Run the model over the text without masks."""
+        """Run the model once over the text without masks."""
         self._run(self.source, torch.ones(self.source.data.shape, dtype=torch.bool))
 
     def _run(self, source: Padded, positions: Tensor) -> Tensor:
@@ -58,12 +61,12 @@ class MaskedPass(ForcedPass):
         return self.request.model(batch.to(device), positions.to(device)).logits.float()
 
     def chunks(self) -> list[list[int]]:
-        """Return all positions, in chunks that fit into memory."""
+        """Return all positions, in chunks whose copies fit into memory."""
         positions, size = list(range(len(self.tokens))), self.max_copies()
         return [positions[start : start + size] for start in range(0, len(positions), size)]
 
     def total_score(self, copies: int) -> Tensor:
-        """Return (1,): the summed log probability of all tokens, each masked in turn."""
+        """Return the sum (1,) of the log probabilities of all tokens, each masked in turn."""
         total = 0.0
         for chunk in self.chunks():
             self.request.on_step()
@@ -76,7 +79,7 @@ class MaskedPass(ForcedPass):
         return 1
 
     def too_expensive(self, heads: int) -> bool:
-        """Return whether ablation takes too long: each head needs one copy per token."""
+        """Return whether head ablation takes too long: each head needs one copy per token."""
         weights = num_parameters(self.request.model.encoder)
         return heads * len(self.tokens) ** 2 * weights > MAX_ABLATION_COST
 
@@ -92,7 +95,7 @@ class MaskedPass(ForcedPass):
 
 
 def masked_pass(request: InspectionRequest) -> MaskedPass:
-    """Return the pass over a text, each of whose tokens is masked in turn."""
+    """Return the forced pass over a text, with the probability of each token if masked."""
     task, text = request.task, request.source
     if request.forced:
         raise UserError(
@@ -129,7 +132,7 @@ def masked_pass(request: InspectionRequest) -> MaskedPass:
 
 
 def _read(request: InspectionRequest) -> tuple[MaskedPass, list[str]]:
-    """Return the text as the model reads it, and the names of its tokens."""
+    """Tokenize the text. Return its forced pass, and the printable name of each token."""
     task, text = request.task, request.source
     if task.chars is None:
         ids, names, _ = encode_text(task.tokenizer, text)

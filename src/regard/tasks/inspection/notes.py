@@ -1,8 +1,8 @@
-"""Notes of an inspection: what is missing or needs explanation, each with a key for translation."""
+"""Notes of an inspection: remarks for the user, each with a key for translation."""
 
 from typing import Any
 
-# views/pages/notes.js has the Chinese texts under the same keys.
+# views/pages/notes.js has the Chinese translations under the same keys.
 NOTES = {
     "attention.none": "This model has no attention.",
     "heads.skipped": "Head ablation skipped: too slow for {tokens} masked tokens.",
@@ -36,7 +36,7 @@ NOTES = {
 
 
 class Note(str):
-    """A sentence. key, values: the same for translation."""
+    """A remark as English text. key, values: key and arguments of its translations."""
 
     key: str
     values: dict[str, Any]
@@ -48,5 +48,5 @@ class Note(str):
         return note
 
     def as_dict(self) -> dict[str, Any]:
-        """Return key and values for JSON, without the sentence."""
+        """Return key and values for JSON, without the English text."""
         return {"key": self.key, "values": self.values}

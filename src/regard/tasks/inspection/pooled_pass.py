@@ -1,6 +1,7 @@
-"""The pass of a classifier or a regressor: the labels or numbers of a source.
+"""The forced pass of a classifier or a regressor over a source and its labels or numbers.
 
-n copies, C outputs, R parts of the output (labels or numbers), F features of a vector.
+Shapes: n copies of the source, C outputs of the model, R parts of the output (labels or numbers),
+S tokens of a text, F features of a vector.
 """
 
 import math
@@ -35,23 +36,23 @@ NO_LABEL = "(no label)"
 
 @dataclass(frozen=True, kw_only=True)
 class PooledPass(ForcedPass):
-    """A source with one pooled output: a text, or a vector as a single position."""
+    """The forced pass over a text, or over a vector, which is read as a single position."""
 
     source: Padded  # (1, S) or (1, 1, F)
     parts: int  # R
 
     @property
     def is_sequence(self) -> bool:
-        """Whether the source has several positions."""
+        """Whether the source is a sequence, not a vector."""
         sequential: bool = self.request.task.source.sequential
         return sequential
 
     @abstractmethod
     def scores(self, copies: int) -> Tensor:
-        """Return (n, R): the log probability of each part, or the numbers."""
+        """Return the log probability of each label, or the numbers, (n, R)."""
 
     def odds(self, copies: int) -> Tensor:
-        """Return (n, R): log odds or numbers, whose gradients are the saliency."""
+        """Return the log odds or numbers (n, R) whose gradients give the saliency."""
         return self.scores(copies)
 
     def run(self, copies: int) -> Tensor:
@@ -79,7 +80,7 @@ class PooledPass(ForcedPass):
         return self.parts, self.source.data.shape[1]
 
     def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
-        """Return the saliency; for a vector, the absolute gradient of each feature (n, F)."""
+        """Return the saliency by module; for a vector, the absolute gradients (n, F)."""
         if self.is_sequence:
             return super().saliency(captured, score)
         return {"frontend": captured.gradients(score)["frontend"].squeeze(1).abs()}
@@ -92,7 +93,7 @@ class PooledPass(ForcedPass):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierPass(PooledPass):
-    """The pass of a classifier over forced labels."""
+    """The forced pass of a classifier. labels: ids of the fixed labels."""
 
     labels: list[int]
 
@@ -115,7 +116,7 @@ class ClassifierPass(PooledPass):
 
 
 class RegressorPass(PooledPass):
-    """The pass of a regressor over its numbers, in the unit of the data."""
+    """The forced pass of a regressor. Scores are the numbers in the unit of the data."""
 
     def scores(self, copies: int) -> Tensor:
         outputs, task = self.run(copies), self.request.task
@@ -124,7 +125,7 @@ class RegressorPass(PooledPass):
 
 
 def classifier_pass(request: InspectionRequest) -> ClassifierPass:
-    """Return the pass over the predicted labels of a source, or over given ones."""
+    """Return the forced pass over the predicted labels of a source, or over given labels."""
     task, (shown, source, prediction) = request.task, _predict(request)
     names = list(prediction.value)
     if request.target is not None:
@@ -151,7 +152,7 @@ def classifier_pass(request: InspectionRequest) -> ClassifierPass:
 
 
 def regressor_pass(request: InspectionRequest) -> RegressorPass:
-    """Return the pass over the predicted numbers of a source."""
+    """Return the forced pass over the predicted numbers of a source."""
     shown, source, prediction = _predict(request)
     if request.forced:
         raise UserError(
@@ -173,7 +174,7 @@ def regressor_pass(request: InspectionRequest) -> RegressorPass:
 
 
 def _predict(request: InspectionRequest) -> tuple[TokenizedText, Padded, Prediction]:
-    """Return a source as shown and as the model reads it, and its prediction."""
+    """Return the source as shown, the source as a batch of one, and the prediction."""
     reader, source = request.task.source, request.source
     shown = TokenizedText(reader.text(source), tuple(reader.names(source)))
     request.check_length("text", len(shown.tokens), "shorten the text")
@@ -182,7 +183,7 @@ def _predict(request: InspectionRequest) -> tuple[TokenizedText, Padded, Predict
 
 
 def _parse_labels(task: Any, target: str) -> list[str]:
-    """Return the labels of a target; raise UserError if one is unknown."""
+    """Parse the labels of a target. Raise UserError if a label is unknown."""
     names = [target]
     if task.is_multi_label and target not in task.label_ids:
         names = [name for part in target.split(",") if (name := part.strip())]
@@ -193,7 +194,7 @@ def _parse_labels(task: Any, target: str) -> list[str]:
 
 
 def _label_steps(prediction: Prediction, names: list[str]) -> tuple[OutputStep, ...]:
-    """Return one step per label; a single step if no label is predicted."""
+    """Return one step per label, or a single step for the empty label set."""
     probabilities = prediction.probabilities or {}
     ordered = sorted(probabilities.items(), key=lambda pair: -pair[1])
     alternatives = tuple(pair for pair in ordered if pair[0] not in names)[:NUM_ALTERNATIVES]

@@ -1,6 +1,6 @@
-"""The pass of a tagger: the tags of a sentence.
+"""The forced pass of a tagger over a sentence and its tags.
 
-n copies, S words, C tags.
+Shapes: n copies of the sentence, S words, C tags.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from regard.tasks.inspection.notes import Note
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerPass(BatchedPass):
-    """A sentence and the forced tag of each word."""
+    """The forced pass over a sentence with a fixed tag per word."""
 
     source: Padded  # (1, S)
 
@@ -29,13 +29,13 @@ class TaggerPass(BatchedPass):
         return self.request.model(Batch(self.source.copies(copies)))
 
     def logits(self, copies: int) -> Tensor:
-        """Return (n, S, C): the logits of the tags of each word."""
+        """Return the logits (n, S, C) of all tags of each word."""
         return self.run(copies).logits.float()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CRFTaggerPass(TaggerPass):
-    """The pass of a tagger with a CRF, whose tags depend on each other."""
+    """The forced pass of a tagger with a CRF, in which tags depend on each other."""
 
     def probabilities(self) -> Tensor:
         """Return the marginal probabilities (S, C) of the tags."""
@@ -48,7 +48,7 @@ class CRFTaggerPass(TaggerPass):
         return -crf.nll(scores, transitions, tags, mask)[:, None]
 
     def output_scores(self, parts: list[int]) -> Tensor:
-        """Return (n,): log odds of the tag, from the paths with it and the paths without it."""
+        """Return the log odds (n,) of these tags: tag sequences with the tag against without it."""
         scores, transitions, mask = self._potentials(len(parts))
         rows, forced = torch.arange(len(parts)), [self.tokens[part] for part in parts]
         is_tag = torch.zeros_like(scores, dtype=torch.bool)  # (n, S, C)
@@ -61,14 +61,14 @@ class CRFTaggerPass(TaggerPass):
         return with_tag - without_tag
 
     def _potentials(self, copies: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return emission scores (n, S, C), transitions and the mask of words (n, S)."""
+        """Return emission scores (n, S, C), transition scores and the mask of words (n, S)."""
         outputs = self.run(copies)
         assert outputs.transitions is not None
         return outputs.logits.float(), outputs.transitions, self.source.copies(copies).mask
 
 
 def tagger_pass(request: InspectionRequest) -> TaggerPass:
-    """Return the pass over the predicted tags of a sentence, or over given ones."""
+    """Return the forced pass over the predicted tags of a sentence, or over given tags."""
     task, words = request.task, request.source
     if not words:
         raise UserError("text: the sentence has no words", help="separate words by spaces")
@@ -96,7 +96,7 @@ def tagger_pass(request: InspectionRequest) -> TaggerPass:
 
 
 def _parse_tags(task: Any, words: tuple[str, ...], target: str) -> list[str]:
-    """Return the tags of a target, one per word; raise UserError if one is unknown."""
+    """Parse the tags of a target, one per word. Raise UserError if a tag is unknown."""
     tags = target.split()
     if len(tags) != len(words):
         raise UserError(f"target: expected {len(words)} tags, one per word, found {len(tags)}")

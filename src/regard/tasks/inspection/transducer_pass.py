@@ -1,6 +1,7 @@
-"""The pass of a transducer: the output of its search with the search tree, or a given target.
+"""The forced pass of a sequence-to-sequence model over a source and a target.
 
-n copies, T target tokens with EOS, S source tokens with EOS, V vocabulary.
+The target is the output of the search, or given by the user. Shapes: n copies of the source, T
+target tokens with EOS, S source tokens with EOS, V target vocabulary size.
 """
 
 from dataclasses import dataclass, replace
@@ -27,12 +28,12 @@ from regard.tasks.inspection.notes import Note
 
 @dataclass(frozen=True, kw_only=True)
 class TransducerPass(BatchedPass):
-    """A source and a forced target, both with EOS."""
+    """The forced pass over a source and a fixed target, both with EOS."""
 
     source: Padded  # (1, S)
 
     def logits(self, copies: int) -> Tensor:
-        """Return (n, T, V): the logits of each token given its prefix."""
+        """Return the logits (n, T, V) at each target position, given the previous tokens."""
         model = self.request.model
         inputs = shifted(torch.tensor([self.tokens], device=self.request.device))
         state = model.start(self.source.copies(copies))
@@ -46,7 +47,7 @@ class TransducerPass(BatchedPass):
 
 
 def transducer_pass(request: InspectionRequest) -> TransducerPass:
-    """Return the pass over the output of the search, or over a given target."""
+    """Return the forced pass over the output of the search, or over a given target."""
     task, text, engine = request.task, request.source, request.predictor.engine
     names = task.source.names(text)
     request.check_length("text", len(names), "shorten the text")
@@ -85,7 +86,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
 def _score_target(
     request: InspectionRequest, source: Padded, target: EncodedText, tree: SearchTree | None
 ) -> tuple[Hypothesis, list[Note]]:
-    """Return a given target as a hypothesis with its score, and notes."""
+    """Score a given target by forced decoding. Return it as a hypothesis, and notes."""
     scoring: Scoring = getattr(request.search, "scoring", Scoring("none"))
     stepper = request.predictor.engine.stepper()
     (hypothesis,) = score_targets(stepper, source, [target.ids], scoring)
