@@ -32,7 +32,10 @@ from regard.training.transfer import read_pretrained
 
 
 def train_job(args: TrainArgs, print_config: bool) -> None:
-    """Train a new run, or resume an interrupted one."""
+    """Train a new run, or resume an interrupted one.
+
+    print_config: only print the configuration.
+    """
     if args.resume and args.force:
         raise UserError("--resume and --force exclude each other: resume a run, or overwrite it")
     with parallel.process_group(), contextlib.ExitStack() as stack:
@@ -56,7 +59,10 @@ def train_job(args: TrainArgs, print_config: bool) -> None:
 
 
 def _start(args: TrainArgs, print_config: bool) -> Run | None:
-    """Start a new run in its folder; return None if only the configuration is printed."""
+    """Start a new run in its folder.
+
+    print_config: only print the configuration and return None.
+    """
     config = load_config(args.recipe, args.settings)
     check_tensorboard(config.training)
     _check_pseudo_labeling(args, config)
@@ -103,7 +109,7 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
 
 
 def _check_pseudo_labeling(args: TrainArgs, config: Config) -> None:
-    """Raise UserError for wrong --unlabeled or --teacher, before a teacher is trained."""
+    """Raise UserError if --unlabeled or --teacher cannot be used, before training a teacher."""
     if args.teacher and not args.unlabeled:
         raise UserError("--teacher: requires --unlabeled FILE")
     if args.unlabeled:
@@ -113,7 +119,7 @@ def _check_pseudo_labeling(args: TrainArgs, config: Config) -> None:
 
 
 def _train_teacher(args: TrainArgs, folder: Path, config: Config) -> str:
-    """Train the teacher for half of the budget, in its own folder."""
+    """Train the teacher for half of the budget; return the folder of the teacher."""
     lengths = {key: getattr(config.training, key) for key in ("budget", "steps", "epochs")}
     shorter = [
         f"training.{key}={max(1, value // 2) if key == 'steps' else value / 2}"
@@ -129,7 +135,7 @@ def _train_teacher(args: TrainArgs, folder: Path, config: Config) -> str:
 
 
 def _label_file(teacher: str, path: str, task: str, threshold: float) -> list[tuple[Pair, float]]:
-    """Return the examples that the teacher labels with enough confidence."""
+    """Return the examples that the teacher labels with enough confidence, and each confidence."""
     predictor = load_predictor(teacher)
     kind = predictor.task.kind
     if kind != task:

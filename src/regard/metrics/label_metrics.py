@@ -1,7 +1,7 @@
 """Metrics for predicted labels: accuracy, F1, the confusion matrix and calibration.
 
-F1 is a function of three counts per label: correct, predicted and expected. `LabelHits` holds them
-per example, so that a bootstrap sample is counted as fast as all examples.
+F1 is a function of three counts per label: correct, predicted and expected. `LabelHits` stores the
+counted labels of each example, so scoring a bootstrap sample is as fast as scoring all examples.
 """
 
 from collections import Counter
@@ -22,15 +22,18 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LabelHits:
-    """The example and the label of each correct, each predicted and each expected label."""
+    """All correct, predicted and expected labels, as pairs of example index and label index."""
 
     num_examples: int
     labels: list[str]
-    examples: tuple[Integers, ...]
-    label_ids: tuple[Integers, ...]  # indices into `labels`
+    examples: tuple[Integers, ...]  # three arrays: of correct, predicted and expected labels
+    label_ids: tuple[Integers, ...]  # the same, with indices into `labels`
 
     def count(self, weights: Floats) -> Floats:
-        """Return (3, labels): the correct, predicted and expected labels, examples weighted."""
+        """Return the counts (3, labels) of correct, predicted and expected labels.
+
+        weights: (examples,), the weight of each example.
+        """
         return np.stack(
             [
                 np.bincount(ids, weights=weights[examples], minlength=len(self.labels))
@@ -39,7 +42,7 @@ class LabelHits:
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row per label, the most frequent reference label first."""
+        """Return counts, precision, recall and F1 per label, most frequent label first."""
         correct, predicted, expected = self.count(np.ones(self.num_examples))
         order = sorted(range(len(self.labels)), key=lambda i: (-expected[i], self.labels[i]))
         return [
@@ -60,7 +63,7 @@ def find_hits(
     y_pred: Sequence[Iterable[str]],
     y_true: Sequence[Iterable[str]],
 ) -> LabelHits:
-    """Return the hits, from the correct, predicted and expected labels of each example."""
+    """Return `LabelHits` for the correct, predicted and expected labels of each example."""
     sides = [[list(names) for names in side] for side in (correct, y_pred, y_true)]
     labels = sorted({name for side in sides for names in side for name in names})
     ids = {label: id for id, label in enumerate(labels)}
@@ -77,12 +80,15 @@ def find_hits(
 def measure_labels(
     y_pred: Labels, y_true: Labels, multilabel: bool | None = None
 ) -> WeightedScores:
-    """Return the metrics over all labels, 0 to 100.
+    """Return the metrics over all labels, from 0 to 100.
 
-    Single-label: `accuracy` and `macro_f1`, the mean F1 of the labels that are predicted or
-    expected. Multi-label (default: if any example has no label or more than one): `f1` over all
-    labels, `macro_f1` and `subset_accuracy`, the fraction of examples with exactly the expected
-    labels. F1 is 0 if no label is predicted or expected, as in scikit-learn.
+    - `accuracy` (single-label): fraction of examples with the correct label.
+    - `f1` (multi-label): micro-averaged F1 over all labels.
+    - `macro_f1`: mean F1 of the labels that are predicted or expected.
+    - `subset_accuracy` (multi-label): fraction of examples with exactly the expected labels.
+
+    F1 is 0 if no label is predicted or expected, as in scikit-learn. By default, data is
+    multi-label if any example has no label or more than one.
     """
     check_examples(y_pred, y_true)
     multilabel = _is_multilabel(y_pred, y_true) if multilabel is None else multilabel
@@ -102,17 +108,17 @@ def measure_labels(
 
 
 def class_table(y_pred: Labels, y_true: Labels) -> list[dict[str, Any]]:
-    """Return counts, precision, recall and F1 per label, the most frequent reference first."""
+    """Return counts, precision, recall and F1 per label, most frequent reference label first."""
     check_examples(y_pred, y_true)
     return _label_hits(y_pred, y_true).table()
 
 
 def confusion(y_pred: Labels, y_true: Labels, max_labels: int = 30) -> dict[str, Any]:
-    """Return the confusion matrix: expected labels in rows, predicted ones in columns.
+    """Return the confusion matrix: expected labels in rows, predicted labels in columns.
 
     The most frequent reference label comes first. With more than `max_labels` labels, the rarest
-    are merged into the last one, "others"; `others` is the number of merged labels. The cell of
-    "others" with itself counts correct and wrong predictions. Single-label only.
+    ones are merged into a last label, "others". The key `others` is the number of merged labels.
+    The diagonal cell of "others" counts correct and wrong predictions. Single-label only.
     """
     check_examples(y_pred, y_true)
     if _is_multilabel(y_pred, y_true):
@@ -133,7 +139,7 @@ def confusion(y_pred: Labels, y_true: Labels, max_labels: int = 30) -> dict[str,
 
 
 def micro_f1(counts: Floats) -> float:
-    """Return F1 over all labels, from the counts of `LabelHits`."""
+    """Return micro-averaged F1, from the counts (3, labels) of `LabelHits.count`."""
     correct, predicted, expected = counts.sum(axis=1)
     return percent(2 * correct, predicted + expected)
 
@@ -143,7 +149,7 @@ def calibration_error(
 ) -> float:
     """Return the expected calibration error (Guo et al. 2017, equation 3), 0 to 100.
 
-    It is the mean distance between confidence and accuracy, bins weighted by their size.
+    The error is the mean of |accuracy - confidence| over bins, weighted by bin size.
     """
     rows = reliability(confidences, correct, num_bins)
     distances = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in rows)
@@ -155,7 +161,8 @@ def reliability(
 ) -> list[dict[str, Any]]:
     """Return mean confidence and accuracy, 0 to 100, of the examples in each confidence bin.
 
-    The bins have equal width, from `low` (exclusive) to `high`; empty bins are omitted.
+    Bins have equal width. A bin contains confidences above `low`, up to `high`. Empty bins are
+    omitted.
     """
     check_examples(confidences, correct)
     confidence, accuracy = np.asarray(confidences, np.float64), np.asarray(correct, np.float64)
@@ -171,9 +178,10 @@ def reliability(
 
 
 def fit_temperature(logits: Floats, labels: Integers) -> float:
-    """Return the T, 0.05 to 20, for which softmax(logits / T) makes the labels most probable.
+    """Return the temperature T that maximizes the likelihood of the labels (Guo et al. 2017, 4.2).
 
-    `logits` is (examples, classes), `labels` (examples,). Guo et al. 2017, section 4.2.
+    Probabilities are softmax(logits / T), with T from 0.05 to 20. logits: (examples, classes).
+    labels: (examples,), class indices.
     """
     check_examples(logits, labels)
     logits = np.asarray(logits, np.float64)
@@ -188,7 +196,11 @@ def fit_temperature(logits: Floats, labels: Integers) -> float:
 
 
 def fit_temperature_multilabel(logits: Floats, y_true: Integers) -> float:
-    """Return the T for sigmoid(logits / T) and multi-label data; `y_true` is 0 or 1."""
+    """Return the temperature T that maximizes the likelihood of multi-label references.
+
+    Probabilities are sigmoid(logits / T), with T from 0.05 to 20. logits: (examples, labels).
+    y_true: (examples, labels), 0 or 1.
+    """
     check_examples(logits, y_true)
     logits = np.asarray(logits, np.float64)
 
@@ -200,7 +212,11 @@ def fit_temperature_multilabel(logits: Floats, y_true: Integers) -> float:
 
 
 def _temperature(slope: Callable[[float], float]) -> float:
-    """Bisect for the root of the slope of the loss, which grows with 1 / T: the loss is convex."""
+    """Return the temperature T of the minimum loss, by bisection.
+
+    slope: derivative of the loss with respect to 1 / T, as a function of 1 / T. The loss is convex
+    in 1 / T, so its minimum is where the slope is 0.
+    """
     low, high = np.log(0.05), np.log(20.0)
     for _ in range(45):
         middle = (low + high) / 2

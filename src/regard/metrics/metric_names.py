@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A metric. label: its full name; is_bounded: whether it ranges from 0 to 100."""
+    """Display options of a metric. label: full name. is_bounded: plotted from 0 to 100."""
 
     label: str
     higher_is_better: bool = True
@@ -22,7 +22,7 @@ METRICS = {
     "chrf": Metric("chrF"),
     "short_bleu": Metric("short-sentence BLEU"),
     "accuracy": Metric("accuracy", is_percentage=True),
-    "f1": Metric("F1"),  # of labels or of spans: see the report
+    "f1": Metric("F1"),  # over labels; for taggers, over spans
     "macro_f1": Metric("macro F1"),
     "oov_accuracy": Metric("accuracy on unknown words", is_percentage=True),
     "sentence_accuracy": Metric("sentence accuracy", is_percentage=True),
@@ -41,7 +41,7 @@ LABELS = {name: metric.label for name, metric in METRICS.items()}
 
 
 def best_of(metric: str) -> Callable[..., Any]:
-    """Return `max` or `min`, which selects the best score; `max` for unknown metrics."""
+    """Return `max` or `min`, whichever selects the best score (`max` for unknown metrics)."""
     return max if HIGHER_IS_BETTER.get(metric, True) else min
 
 

@@ -1,7 +1,7 @@
-"""Metrics for predicted numbers: R2 and mean errors; and the bootstrap interval of any score.
+"""Metrics for predicted numbers (R2, RMSE, MAE), and bootstrap intervals of any score.
 
-A score is a function of the weights of the examples: all ones for the score itself, the number of
-times each example was sampled for its interval.
+Scores are functions of example weights. With all weights 1, they are the scores of the data. A
+bootstrap sample weights each example by the number of times it was sampled.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -15,31 +15,31 @@ from regard.core.errors import UserError
 
 Numbers = Sequence[tuple[float, ...]]  # the targets of each example
 Floats = npt.NDArray[np.float64]
-Scorer = Callable[[Floats], dict[str, float]]  # from the weights of the examples to scores
+Scorer = Callable[[Floats], dict[str, float]]  # maps example weights (examples,) to scores
 
 
 @dataclass(frozen=True)
 class WeightedScores:
-    """The scores of some examples, as a function of the weight of each example."""
+    """Scores by name, as a function of the weight of each example."""
 
     scorer: Scorer
     num_examples: int
 
     def scores(self) -> dict[str, float]:
-        """Return the scores of all examples."""
+        """Return the scores with all weights 1."""
         return self.scorer(np.ones(self.num_examples))
 
     def intervals(self, samples: int = 1000, seed: int = 0) -> dict[str, tuple[float, float]]:
-        """Return the bounds of the percentile bootstrap over examples, per score."""
+        """Return the 95 % percentile bootstrap interval of each score."""
         return bootstrap(self.scorer, self.num_examples, samples, seed)
 
 
 def measure_numbers(y_pred: Numbers, y_true: Numbers) -> WeightedScores:
-    """Return `r2` (at most 1), and `rmse` and `mae` in the unit of the data; means over targets.
+    """Return `r2`, `rmse` and `mae`, each averaged over targets.
 
-    `r2` is 1 - (squared errors) / (squared distances of y_true from its mean), so predicting the
-    mean scores 0. A constant target scores 1 if every prediction is correct, otherwise 0, as in
-    scikit-learn.
+    `r2` is 1 - (squared errors) / (squared distances of y_true from its mean). It is at most 1, and
+    predicting the mean scores 0. A constant target scores 1 if every prediction is correct,
+    otherwise 0, as in scikit-learn. `rmse` and `mae` have the unit of the data.
     """
     predicted, expected = _arrays(y_pred, y_true)
 
@@ -51,7 +51,7 @@ def measure_numbers(y_pred: Numbers, y_true: Numbers) -> WeightedScores:
 
 
 def number_table(y_pred: Numbers, y_true: Numbers, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the name and the metrics of each target."""
+    """Return one row per target: its name, `r2`, `rmse` and `mae`."""
     predicted, expected = _arrays(y_pred, y_true)
     if len(names) != expected.shape[1]:
         raise UserError(f"expected {expected.shape[1]} target names, found {len(names)}")
@@ -65,9 +65,10 @@ def number_table(y_pred: Numbers, y_true: Numbers, names: Sequence[str]) -> list
 def bootstrap(
     scores: Scorer, num_examples: int, samples: int, seed: int
 ) -> dict[str, tuple[float, float]]:
-    """Return the bounds that hold 95 % of the scores of resampled examples (Efron 1979).
+    """Return the interval that contains 95 % of the scores of bootstrap samples (Efron 1979).
 
-    A score that is undefined in some samples is estimated from the others.
+    A sample may lack a score, such as accuracy on unknown words if it has none. The interval of
+    that score is then estimated from the other samples.
     """
     generator = np.random.default_rng(seed)
     resampled: dict[str, list[float]] = {}
@@ -81,7 +82,7 @@ def bootstrap(
 
 
 def check_examples(y_pred: Sized, y_true: Sized) -> None:
-    """Raise UserError if there is no example, or not one prediction per example."""
+    """Raise UserError if there are no examples, or not exactly one prediction per example."""
     if not len(y_true) and not len(y_pred):
         raise UserError("no examples to score")
     if len(y_pred) != len(y_true):
@@ -97,7 +98,7 @@ def percent(part: float, total: float) -> float:
 
 
 def _scores_by_target(predicted: Floats, expected: Floats, weights: Floats) -> dict[str, Floats]:
-    """Return each metric of each target, examples weighted."""
+    """Return each metric as an array (targets,). weights: (examples,)."""
     sampled, weights = weights > 0, weights / weights.sum()
     constant = np.ptp(expected[sampled], axis=0) == 0
     squares = weights @ (predicted - expected) ** 2
@@ -111,7 +112,7 @@ def _scores_by_target(predicted: Floats, expected: Floats, weights: Floats) -> d
 
 
 def _arrays(y_pred: Numbers, y_true: Numbers) -> tuple[Floats, Floats]:
-    """Return both as (examples, targets)."""
+    """Return y_pred and y_true as arrays (examples, targets); raise UserError if lengths differ."""
     check_examples(y_pred, y_true)
     count = len(y_true[0])
     for number, (predicted, expected) in enumerate(zip(y_pred, y_true, strict=True), start=1):

@@ -1,7 +1,7 @@
 """Metrics for predicted tags: per token, and per span of BIO or BIOES tags.
 
-Spans follow the script of the CoNLL shared tasks (conlleval, Tjong Kim Sang and Buchholz 2000): a
-span is correct if its bounds and its type match.
+Spans are scored as by conlleval, the script of the CoNLL shared tasks (Tjong Kim Sang and Buchholz
+2000). A span is correct if its bounds and its type match.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,15 +16,15 @@ from regard.metrics.numbers import Floats, WeightedScores, check_examples, perce
 Tags = Sequence[Sequence[str]]  # per sentence, one tag per token
 Span = tuple[int, int, str]  # first token, token after the last, type
 
-_BILOU = {"L": "E", "U": "S"}  # prefixes of BILOU that BIOES calls differently
+_BILOU = {"L": "E", "U": "S"}  # BILOU prefixes and their names in BIOES
 _PREFIXES = set("BIESLU")
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
     """Return the spans of a tagged sentence as (first token, token after the last, type).
 
-    Lenient like conlleval: a span starts wherever a tag is inside a span but cannot continue the
-    previous one, so `I-` without `B-` starts a span, and so does a change of type.
+    Invalid tag sequences are accepted, as in conlleval: a tag that cannot continue the previous
+    span starts a new one. Examples are `I-` after `O`, and `I-` with another type.
     """
     found = set()
     start, previous, open_type = 0, "O", ""
@@ -41,9 +41,10 @@ def spans(tags: Sequence[str]) -> set[Span]:
 
 
 def is_span_scheme(tags: Iterable[str]) -> bool:
-    """Return whether tags mark spans: `O`, or a type after `B-`, `I-`, `E-`, `S-`, `L-`, `U-`.
+    """Return whether tags mark spans, as in BIO, BIOES or BILOU.
 
-    Plain `B`, `I` and `O` count too, if there are no others: spans without a type.
+    Every tag must be `O`, or a type after `B-`, `I-`, `E-`, `S-`, `L-` or `U-`. Spans without a
+    type are also accepted: only the tags `B`, `I` and `O`.
     """
     names = set(tags)
     if {"B", "I"} <= names <= {"B", "I", "O"}:
@@ -54,19 +55,19 @@ def is_span_scheme(tags: Iterable[str]) -> bool:
 
 
 def span_table(y_pred: Tags, y_true: Tags) -> list[dict[str, Any]]:
-    """Return counts, precision, recall and F1 per span type, the most frequent reference first."""
+    """Return counts, precision, recall and F1 per span type, most frequent reference type first."""
     return span_hits(y_pred, y_true).table()
 
 
 def measure_tags(
     y_pred: Tags, y_true: Tags, tokens: Sequence[Sequence[str]], known: Callable[[str], bool]
 ) -> WeightedScores:
-    """Return the metrics over all tags, 0 to 100.
+    """Return the metrics over all tags, from 0 to 100.
 
     - `accuracy`: fraction of tokens with the correct tag.
-    - `f1`: of spans, if the reference tags mark spans; 0 if there are no spans at all, as in
-      conlleval.
-    - `oov_accuracy`: accuracy on tokens that are not `known`, if there are any.
+    - `f1`: micro-averaged F1 of spans, if the reference tags mark spans. It is 0 if there are no
+      spans, as in conlleval.
+    - `oov_accuracy`: accuracy on out-of-vocabulary tokens (`known` returns False), if any.
     - `sentence_accuracy`: fraction of sentences with all tags correct.
     """
     _check(y_pred, y_true)
@@ -93,7 +94,7 @@ def measure_tags(
 
 
 def span_hits(y_pred: Tags, y_true: Tags) -> LabelHits:
-    """Return the types of the correct, predicted and expected spans, per sentence."""
+    """Return `LabelHits` for the types of correct, predicted and expected spans."""
     _check(y_pred, y_true)
     predicted, expected = [spans(tags) for tags in y_pred], [spans(tags) for tags in y_true]
     correct = [one & other for one, other in zip(predicted, expected, strict=True)]

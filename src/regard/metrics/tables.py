@@ -5,14 +5,14 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-WIDTH = 100  # of a terminal line, in cells
+WIDTH = 100  # cells per terminal line
 _MAX_CONFUSIONS = 15
 _MIN_LABEL_WIDTH = 8  # in cells
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the rows as an aligned table with their keys as header; numbers right-aligned."""
+    """Return the lines of an aligned table. The keys of the rows are the header."""
     if not rows:
         return []
     names = list(rows[0])
@@ -29,10 +29,10 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def confusion_lines(confusion: dict[str, Any]) -> list[str]:
-    """Return a confusion matrix: a row per expected label, a column per predicted one, `.` for 0.
+    """Return the lines of a confusion matrix: rows are expected labels, columns predicted labels.
 
-    If the labels do not fit above their columns, letters replace them; if even that is too wide,
-    the most frequent confusions are listed instead.
+    A `.` replaces 0. If the labels do not fit above their columns, letters replace them. If the
+    matrix is still too wide, the most frequent confusions are listed instead.
     """
     labels, rows = confusion_names(confusion), confusion["rows"]
     counts = [[str(count) if count else "." for count in row] for row in rows]
@@ -56,7 +56,7 @@ def confusion_lines(confusion: dict[str, Any]) -> list[str]:
 
 
 def confusion_names(confusion: dict[str, Any]) -> list[str]:
-    """Return the labels of a confusion matrix without line ends; the last may be "others (12)"."""
+    """Return the labels of a confusion matrix on one line each, merged ones as "others (12)"."""
     labels = [_one_line(label) for label in confusion["labels"]]
     if confusion.get("others"):
         labels[-1] = f"others ({confusion['others']})"
@@ -69,7 +69,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def _worst(labels: list[str], rows: list[list[int]], others: int) -> list[str]:
-    """Return the most frequent confusions as text, without the merged labels."""
+    """Return a line per confusion, the most frequent ones only, without merged labels."""
     if others:
         labels, rows = labels[:-1], [row[:-1] for row in rows[:-1]]
     names = [truncate(label, 40) for label in labels]
@@ -91,7 +91,7 @@ def _worst(labels: list[str], rows: list[list[int]], others: int) -> list[str]:
 
 
 def _grid(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Return aligned lines; the first cell of each is padded already."""
+    """Return aligned lines. The first cell of each line must already have its full width."""
     return [
         "  ".join(
             [line[0], *(_right(cell, width) for cell, width in zip(line[1:], widths, strict=True))]

@@ -23,7 +23,7 @@ from regard.metrics.numbers import bootstrap
 Tokenize = Callable[[str], list[str]]
 Table = npt.NDArray[np.float64]
 
-# Columns of the table, one row per example. A rate has two: errors, then length of the reference.
+# Columns of `_table`. An error rate has two: number of errors, and length of the reference.
 _RATES = {"ser": slice(1, 3), "cer": slice(3, 5), "wer": slice(5, 7)}
 _EXACT_MATCH, _SHORT_BLEU, _COUNT = 0, 7, 8
 _BLEU, _CHRF = slice(9, 19), slice(19, 37)
@@ -32,18 +32,18 @@ _BLEU, _CHRF = slice(9, 19), slice(19, 37)
 def score(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> dict[str, float]:
-    """Return the metrics over all hypotheses, 0 to 100, under the names of the command line.
+    """Return the metrics over all hypotheses by name, from 0 to 100.
 
-    `references[i]` holds every correct output for example `i`; `tokenize` splits a text into the
-    units of `ser` (phonemes, characters: whatever the model writes).
+    `references[i]` holds every correct output for example `i`. `tokenize` splits a text into the
+    output tokens of the model, such as phonemes or characters. They are the units of `ser`.
 
-    - `exact_match`: the hypothesis equals one of the references.
+    - `exact_match`: fraction of hypotheses that equal one of their references.
     - `ser`, `cer`, `wer`: errors in tokens, characters and whitespace-separated words. Each
       hypothesis is compared with its closest reference (ties: the longer one). The errors of all
       examples are divided by the total length of these references, so a rate can exceed 100.
     - `bleu`, `chrf`: corpus scores of sacrebleu with its defaults; see `signatures`.
-    - `short_bleu`: mean of the function `short_bleu` for the best reference. It counts words, or
-      tokens if no reference has more than one word.
+    - `short_bleu`: mean of the function `short_bleu` with the best reference of each example. It
+      counts n-grams of words, or of tokens if no reference has more than one word.
     """
     table = _table(hypotheses, references, tokenize)
     return _scores(table.sum(axis=0))
@@ -56,10 +56,10 @@ def intervals(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """Return the bounds that hold 95 % of the scores of resampled examples, per metric.
+    """Return the interval that contains 95 % of the scores of bootstrap samples, per metric.
 
-    The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): sample N of the N examples with
-    replacement and score them; repeat this `samples` times.
+    This is the percentile bootstrap (Efron 1979; for BLEU: Koehn 2004). Each of `samples` samples
+    has N of the N examples, chosen with replacement.
     """
     table = _table(hypotheses, references, tokenize)
     return bootstrap(lambda weights: _scores(weights @ table), len(table), samples, seed)
@@ -86,7 +86,7 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
     if not first or not second:
         return len(first) + len(second)
 
-    positions: dict[str, int] = {}  # a bit mask per token
+    positions: dict[str, int] = {}  # per token: bit mask of its positions in `first`
     for index, token in enumerate(first):
         positions[token] = positions.get(token, 0) | 1 << index
     full = (1 << len(first)) - 1
@@ -111,7 +111,7 @@ def short_bleu(prediction: Sequence[str], label: Sequence[str], order: int = 2) 
     """Return BLEU for short sequences: `exp(min(0, 1 - |label| / |prediction|)) prod p_n^(1/2^n)`.
 
     Zhang, Lipton, Li, Smola, Dive into Deep Learning, 10.7.6: `p_n` is the fraction of n-grams of
-    the prediction that are in the label, for n up to `order` or the length of the prediction.
+    the prediction that occur in the label, for n up to `order` or the length of the prediction.
     """
     if not prediction:
         return float(not label)
@@ -135,7 +135,7 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
 def _table(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> Table:
-    """Return all columns, one row per example."""
+    """Return the summands of all metrics: one row per example, columns as in `_RATES` and below."""
     _check(hypotheses, references)
     by_word = any(len(text.split()) > 1 for texts in references for text in texts)
     rows = []
@@ -155,7 +155,7 @@ def _table(
 
 
 def _scores(sums: Table) -> dict[str, float]:
-    """Return all metrics from the sums of the columns, in display order."""
+    """Return all metrics in display order, from the column sums of `_table`."""
     count, parts = float(sums[_COUNT]), zip(_sacrebleu(), (_BLEU, _CHRF), strict=True)
     bleu, chrf = (
         each._compute_score_from_stats([round(value) for value in sums[part].tolist()]).score
@@ -174,7 +174,7 @@ def _scores(sums: Table) -> dict[str, float]:
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
-    """Return references as sacrebleu expects them: all first ones, all second ones, ...."""
+    """Return references as sacrebleu expects them: a list of all first references, and so on."""
     count = max(len(texts) for texts in references)
     return [[texts[i] if i < len(texts) else None for texts in references] for i in range(count)]
 

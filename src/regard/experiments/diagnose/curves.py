@@ -1,4 +1,4 @@
-"""Statistics of the training log: its curves."""
+"""Statistics of the loss curves and gradient norms in the training log."""
 
 import itertools
 import statistics
@@ -7,12 +7,12 @@ from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
 from regard.experiments.diagnose.findings import Statistics
 from regard.storage.run_folder import points
 
-SPIKE = 1.5  # times the median loss before it
-END = 0.2  # fraction of the run that shows whether it still improves
+SPIKE = 1.5  # a spike exceeds the median of the previous losses by this factor
+END = 0.2  # the last fraction of the run, for `gain_at_end`
 
 
 def curve_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return first and last losses, slope, spikes and clipping."""
+    """Return first, last and best losses, the gain at the end, spikes and clipping."""
     record, training = subject.record, subject.config.training
     name = "nll" if any("nll" in line for line in record.train) else "loss"
     losses = [loss for _, loss in points(record.train, name)]
@@ -38,7 +38,10 @@ def curve_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def gain_at_end(dev: list[tuple[float, float]]) -> float | None:
-    """Return the decrease of the dev loss at the end of the run, relative to its total decrease."""
+    """Return the decrease of the dev loss in the last fifth of the run, relative to the total.
+
+    Return None with fewer than four validations.
+    """
     if len(dev) < 4:
         return None
     total = dev[0][1] - min(loss for _, loss in dev)
@@ -48,7 +51,7 @@ def gain_at_end(dev: list[tuple[float, float]]) -> float | None:
 
 
 def spikes(losses: list[float]) -> int:
-    """Count jumps of the loss far above the median of the previous values."""
+    """Count losses far above the median of the previous five."""
     jumps = [abs(b - a) for a, b in itertools.pairwise(losses)]
     typical = statistics.median(jumps) if jumps else 0.0
     count = 0
@@ -59,6 +62,6 @@ def spikes(losses: list[float]) -> int:
 
 
 def _clipped(norms: list[float], clip: float) -> float | None:
-    """Return the fraction of log lines after the first tenth with a gradient norm above clip."""
+    """Return the fraction of gradient norms above `clip`, without the first tenth of the log."""
     later = norms[len(norms) // 10 :]
     return sum(norm > clip for norm in later) / len(later) if clip and later else None

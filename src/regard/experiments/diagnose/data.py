@@ -1,4 +1,7 @@
-"""Statistics of the data as the model reads it: unknown tokens, lengths, dependence."""
+"""Statistics of the data as the model reads it: unknown tokens, lengths, dependence.
+
+A side is the source or the target of all examples. A set is train or dev.
+"""
 
 from collections.abc import Sequence
 
@@ -11,14 +14,14 @@ from regard.data.tensors.special import UNK
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
 from regard.experiments.diagnose.findings import Statistics
 
-MAX_TOKENS = 300  # per side, whose presence is compared
-MAX_EXAMPLES = 2000  # that are compared
+MAX_TOKENS = 300  # most frequent tokens per side to correlate
+MAX_EXAMPLES = 2000  # examples per set to correlate
 SHUFFLES = 20
-MIN_EXAMPLES = 200  # below which dependence is not significant
+MIN_EXAMPLES = 200  # with fewer, dependence is not significant
 
 
 def token_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return fractions of unknown tokens and median lengths, per side and set."""
+    """Return the fraction of unknown tokens and the median length, per side and set."""
     stats: Statistics = {"examples": subject.examples}
     for part, pairs in subject.parts.items():
         for side, rows in _rows(subject, pairs).items():
@@ -31,7 +34,7 @@ def token_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def _rows(subject: DiagnosedRun, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]]:
-    """Return the token ids of each example, by side; labels and vectors have none."""
+    """Return the token ids of each example, by side. Labels and vectors have no token ids."""
     task, rows = subject.task, dict[str, list[np.ndarray] | None]()
     if task.reads_source:
         spelled = getattr(getattr(subject.config.model, "frontend", None), "spelled", False)
@@ -43,10 +46,10 @@ def _rows(subject: DiagnosedRun, pairs: Sequence[Pair]) -> dict[str, list[np.nda
 
 
 def dependence_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return how strongly targets depend on sources, in each set.
+    """Return how strongly targets depend on sources, per set.
 
-    The summed squared correlations between tokens (and lengths) of sources and targets are compared
-    with those of shuffled targets; `z_score` is the difference in standard deviations.
+    Dependence is the sum of squared correlations between tokens (and lengths) of sources and
+    targets. `z_score` is its difference from shuffled targets, in standard deviations.
     """
     stats: Statistics = {}
     for part, pairs in subject.parts.items():
@@ -59,7 +62,7 @@ def dependence_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def _z_score(subject: DiagnosedRun, pairs: Sequence[Pair]) -> float:
-    """Return the standard deviations between these pairs and shuffled ones."""
+    """Return the difference between real and shuffled targets in standard deviations."""
     corpus = subject.task.corpus(pairs[:MAX_EXAMPLES])
     batch = corpus.batch(np.arange(len(corpus)))
     source, target = _presence(batch.source), _targets(batch)
@@ -70,12 +73,15 @@ def _z_score(subject: DiagnosedRun, pairs: Sequence[Pair]) -> float:
 
 
 def _dependence(source: np.ndarray, target: np.ndarray) -> float:
-    """Return the summed squares of all correlations between the columns of both."""
+    """Return the sum of squared correlations between columns of source and target.
+
+    Both are (examples, columns), standardized.
+    """
     return float(np.square(source.T @ target / len(source)).sum())
 
 
 def _targets(batch: Batch) -> np.ndarray:
-    """Return the targets, one row per example, columns standardized."""
+    """Return the targets as standardized columns (examples, columns): tokens, labels or numbers."""
     if batch.target is not None:
         return _presence(batch.target)
     assert batch.labels is not None
@@ -86,12 +92,15 @@ def _targets(batch: Batch) -> np.ndarray:
 
 
 def _presence(side: Padded | None) -> np.ndarray:
-    """Return which common tokens occur in each row and its length; or its numbers."""
+    """Return standardized columns (examples, columns).
+
+    Tokens: which frequent tokens occur in each example, and its length. Vectors: their values.
+    """
     assert side is not None
     data, mask = side.data, side.mask
     if data.is_floating_point():
         return _standard(data.flatten(1).double().numpy())
-    if data.dim() == 3:  # words: their ids
+    if data.dim() == 3:  # words with several ids: the first is the word id
         data = data[..., 0]
     counts = torch.bincount(data[mask])
     common = counts.argsort(descending=True)[:MAX_TOKENS]
@@ -104,7 +113,7 @@ def _presence(side: Padded | None) -> np.ndarray:
 
 
 def _standard(columns: np.ndarray) -> np.ndarray:
-    """Return the columns standardized, without constant ones."""
+    """Standardize each column to mean 0 and variance 1; drop constant columns."""
     deviation = columns.std(0)
     kept = deviation > 1e-9
     return (columns[:, kept] - columns[:, kept].mean(0)) / deviation[kept]

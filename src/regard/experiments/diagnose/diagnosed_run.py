@@ -27,15 +27,15 @@ from regard.storage.weights import load_weights
 from regard.tasks.task import Task
 from regard.training.transfer import freeze
 
-MAX_TRAIN = 4000  # training examples
+MAX_TRAIN = 4000  # examples sampled per set
 SAMPLE = 320  # examples whose loss is computed
-ROWS = 32  # per batch
+ROWS = 32  # examples per batch
 WINDOWS = 10  # batches of plain text whose loss is computed
 
 
 @dataclass
 class DiagnosedRun:
-    """A run as far as it could be read. train, dev: random examples."""
+    """A run with its data and model. train, dev: random samples of the training and dev set."""
 
     folder: Path
     config: Config
@@ -46,12 +46,12 @@ class DiagnosedRun:
     dev: list[Pair]
     examples: int  # in the training set
     model: nn.Module | None
-    why_no_data: str = ""
-    why_no_model: str = ""
+    why_no_data: str = ""  # why train and dev are empty
+    why_no_model: str = ""  # why the model is None
 
     @property
     def trained(self) -> nn.Module:
-        """Return the trained model."""
+        """Return the trained model in evaluation mode."""
         assert self.model is not None
         return self.model.eval()
 
@@ -62,16 +62,19 @@ class DiagnosedRun:
 
     @property
     def parts(self) -> dict[str, list[Pair]]:
-        """Return both sets by name."""
+        """Return the samples of the training and dev set by name."""
         return {"train": self.train, "dev": self.dev}
 
     @property
     def is_count_model(self) -> bool:
-        """Return whether the model has counts only, no weights: it memorizes its text."""
+        """Return whether the model has counts instead of weights, so that it memorizes its text."""
         return self.model is not None and next(self.model.parameters(), None) is None
 
     def new_model(self, options: Any = None) -> nn.Module:
-        """Return the model as initialized before the first step, or one with other options."""
+        """Return a model as initialized before the first step.
+
+        options: model options that replace the options of the run.
+        """
         torch.manual_seed(self.config.training.seed)
         model = self.task.build(options or self.config.model)
         self.config.training.init.apply(model)
@@ -79,12 +82,15 @@ class DiagnosedRun:
         return model.to(self.device)
 
     def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
-        """Return a sample of the examples as batches, by length; of plain text some windows."""
+        """Return a sample of the examples as batches, sorted by length.
+
+        Plain text gives at most `WINDOWS` batches.
+        """
         corpus = self.task.corpus(pairs[:SAMPLE])
         return [batch.to(self.device) for batch in corpus.sample(ROWS, WINDOWS)]
 
     def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
-        """Yield batches to train on, forever, always the same ones."""
+        """Yield training batches endlessly, in the same order on each call."""
         corpus = self.task.reorder_for(self.task.corpus(pairs), model)
         for epoch in itertools.count():
             for rows in corpus.order(tokens, self.config.training.seed, epoch):
@@ -99,14 +105,14 @@ class DiagnosedRun:
         return objective
 
     def loss_of(self, model: nn.Module, batch: Batch) -> Loss:
-        """Return the loss of a batch as training computes it."""
+        """Return the loss of a batch as training computes it, with label smoothing."""
         objective: Any = self.config.objective
         found: Loss = objective(model, objective.prepare(model, batch))
         return found
 
     @torch.no_grad()
     def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:
-        """Return the mean loss over batches; None without labels, or if it is not finite."""
+        """Return the mean loss over batches, or None if there are no labels or it is not finite."""
         objective = self.objective
         losses = [objective(model, objective.prepare(model, batch)) for batch in batches]
         total, count = sum(float(loss.sum) for loss in losses), sum(loss.count for loss in losses)
@@ -114,7 +120,7 @@ class DiagnosedRun:
 
 
 def read_run(folder: Path) -> DiagnosedRun:
-    """Read the run of a folder; raise UserError if it cannot be diagnosed."""
+    """Read a run folder; raise UserError if the run cannot be diagnosed."""
     if not folder.is_dir():
         raise UserError(not_a_model_message(folder))
     config = read_config(folder)
@@ -143,7 +149,7 @@ def read_run(folder: Path) -> DiagnosedRun:
 def _data(
     folder: Path, config: Config, record: RunFolder, task: Task
 ) -> tuple[list[Pair], list[Pair], str]:
-    """Return the train and dev examples of the run, or why they are missing."""
+    """Return the training and dev examples, and the reason if they are missing."""
     spec, dev = (record.facts.get(part) for part in ("data", "dev"))
     if not isinstance(spec, dict) or not DataSpec(**spec).is_given():
         return [], [], "run.json does not name the data files"
@@ -161,7 +167,7 @@ def _data(
 def _model(
     folder: Path, config: Config, task: Task, device: torch.device
 ) -> tuple[nn.Module | None, str]:
-    """Return the best model, otherwise the last one, or why there is none."""
+    """Return the best model (otherwise the last checkpoint), and the reason if there is none."""
     paths = [folder / "model.safetensors", folder / "checkpoint" / "model.safetensors"]
     path = next((p for p in paths if p.exists()), None)
     if path is None:
@@ -172,5 +178,5 @@ def _model(
 
 
 def spaced(batches: list[Batch], count: int) -> list[Batch]:
-    """Return `count` batches, evenly spaced from short to long."""
+    """Return at most `count` batches, evenly spaced over the list."""
     return batches[len(batches) // (2 * count) :: max(1, len(batches) // count)][:count]

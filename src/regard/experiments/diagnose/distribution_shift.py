@@ -12,11 +12,11 @@ from regard.tasks.values import to_text
 
 MAX_TEXTS = 1000  # per set
 CHUNK = 200  # characters of plain text that count as one text
-EDGE = "\n"
+EDGE = "\n"  # marks the start and the end of a text
 
 
 class CharBigramModel:
-    """p(char | previous char), smoothed towards p(char) (Witten and Bell 1991)."""
+    """Character bigram model p(char | previous), smoothed with p(char) (Witten and Bell 1991)."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.alone = Counter(char for text in texts for char in text + EDGE)
@@ -28,7 +28,7 @@ class CharBigramModel:
         self.kinds = len(self.alone)
 
     def nats(self, text: str) -> float:
-        """Return the mean -log p per character of a text, its end included."""
+        """Return the mean -log p per character of a text, including the end of the text."""
         found = 0.0
         for before, char in zip(EDGE + text, text + EDGE, strict=True):
             seen = self.pairs.get(before, Counter())
@@ -40,24 +40,25 @@ class CharBigramModel:
 
 
 class CrossEntropyEstimate(NamedTuple):
-    """Mean nats per character, and the standard error."""
+    """Mean cross-entropy in nats per character, and the standard error of this mean."""
 
     nats: float
     error: float
 
 
 def cross_entropy(chars: CharBigramModel, texts: Sequence[str]) -> CrossEntropyEstimate:
-    """Return the mean over texts, with its standard error."""
+    """Return the mean cross-entropy of the texts, with its standard error."""
     each = [chars.nats(text) for text in texts]
     error = statistics.stdev(each) / math.sqrt(len(each)) if len(each) > 1 else math.inf
     return CrossEntropyEstimate(statistics.fmean(each), error)
 
 
 def shift_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return, per side, nats per character of held-out training texts, of dev, and of swapped dev.
+    """Return the cross-entropy of held-out training texts and of dev texts, for each text side.
 
-    The model is trained on one half of the training texts; the other half is the reference, so that
-    small data does not look like a shift.
+    The bigram model is trained on one half of the training texts. The other half is the reference,
+    so that small data does not look like a shift. `excess` is the increase from held-out training
+    texts to dev. `swapped` is the cross-entropy of dev texts under the model of the other side.
     """
     parts = {name: texts(subject, name) for name in sides(subject)}
     models = {name: CharBigramModel(train[::2]) for name, (train, _) in parts.items()}
@@ -77,20 +78,20 @@ def shift_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def _z_score(one: CrossEntropyEstimate, two: CrossEntropyEstimate) -> float:
-    """Return the difference in standard errors."""
+    """Return the absolute difference of two estimates in standard errors."""
     error = math.hypot(one.error, two.error)
     return abs(one.nats - two.nats) / error if 0 < error < math.inf else 0.0
 
 
 def sides(subject: DiagnosedRun) -> list[str]:
-    """Return the sides that are text: not labels or vectors; plain text has one side."""
+    """Return which of source and target are text. Plain text has only a target."""
     task = subject.task
     reads = task.reads_source and bool(task.source.alphabet())
     return [side for side, text in (("source", reads), ("target", task.writes_text)) if text]
 
 
 def texts(subject: DiagnosedRun, side: str) -> tuple[list[str], list[str]]:
-    """Return the texts of a side in train and dev; plain text in chunks."""
+    """Return the texts of a side in train and in dev; plain text is split into chunks."""
     found = []
     for pairs in subject.parts.values():
         rows = [to_text(getattr(pair, side)) for pair in pairs[:MAX_TEXTS]]

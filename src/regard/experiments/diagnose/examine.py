@@ -1,4 +1,7 @@
-"""The diagnosis: run every applicable probe, then derive findings from its statistics."""
+"""The diagnosis of a run: compute statistics with probes, then derive findings from them.
+
+A probe is a function that computes one group of statistics, such as those of the curves.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +23,11 @@ from regard.experiments.diagnose.verdicts_data import data_verdicts
 from regard.experiments.diagnose.verdicts_fit import fit_verdicts, no_better_than_baseline
 from regard.experiments.diagnose.verdicts_model import model_verdicts
 
-DEV = 5  # minimum dev examples for a verdict
+DEV = 5  # minimum texts per set to measure a distribution shift
 
 
 class Probe(NamedTuple):
-    """One check of the run. needs: its prerequisites, see `_missing`."""
+    """A function that computes statistics of a run. needs: prerequisites, keys of `_missing`."""
 
     name: str
     description: str
@@ -61,7 +64,7 @@ PROBES = (
 
 
 def _missing(subject: DiagnosedRun) -> dict[str, str]:
-    """Return why each prerequisite is missing; an empty string if it is met."""
+    """Return why each prerequisite is missing, or an empty string if it is met."""
     no_texts, steps = "", subject.config.training.optimizer.stepwise
     if not sides(subject):
         no_texts = "no text side"
@@ -79,7 +82,7 @@ def _missing(subject: DiagnosedRun) -> dict[str, str]:
 def examine(
     folder: Path, quick: bool = False, notify: Callable[[str], None] = lambda line: None
 ) -> Diagnosis:
-    """Diagnose the model of a run folder. quick: from the log and the data alone."""
+    """Diagnose a run folder. quick: skip probes that need the model or train one."""
     subject = read_run(folder)
     stats: dict[str, Statistics] = {"metadata": _metadata(subject)}
     skipped: dict[str, str] = {}
@@ -99,12 +102,12 @@ def examine(
 
 
 def _metadata(subject: DiagnosedRun) -> Statistics:
-    """count_model: it memorizes its text; plain_text: documents are not examples."""
+    """Return whether the model has only counts, and whether the data is plain text."""
     return {"count_model": subject.is_count_model, "plain_text": not subject.task.reads_source}
 
 
 def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Finding]:
-    """Return the findings, the one to fix first at the top."""
+    """Return the findings, the one to fix first at the top; omit those that others explain."""
     settings = flatten(subject.config.model_dump(mode="json"))
     found = [
         *data_verdicts(stats, settings),
@@ -117,7 +120,7 @@ def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Findin
         "source-and-target-swapped",
     }:
         found = [f for f in found if f.name not in ("overfitting", "too-little-data")]
-    if any(name.startswith("learning-rate") for name in names):  # explained, with a better fix
+    if any(name.startswith("learning-rate") for name in names):  # it explains both
         found = [f for f in found if f.name not in ("not-converged", "loss-spikes")]
     if not names:
         found += no_better_than_baseline(stats)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 Severity = Literal["problem", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("problem", "warning", "note")
-Statistics = dict[str, Any]  # of one probe, ready for JSON
+Statistics = dict[str, Any]  # results of one probe, ready for JSON
 
 # Causes before consequences: fix the first problem in this order first.
 ORDER = (
@@ -45,31 +45,31 @@ ORDER = (
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem, warning or note. evidence: a sentence with numbers; fix: what to change."""
+    """A problem, warning or note. evidence: a sentence with numbers. fix: what to change."""
 
     name: str
     severity: Severity
     evidence: str
     fix: str
-    weight: float = 0.0  # of competing explanations, the one with the larger weight comes first
+    weight: float = 0.0  # ranks `RIVALS`: the largest weight comes first
 
 
 @dataclass
 class Diagnosis:
-    """All findings, most severe and most basic first; statistics and skipped probes by name."""
+    """Ranked findings, the statistics of each probe, and why each skipped probe was skipped."""
 
     findings: list[Finding]
     statistics: dict[str, Statistics] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    step: int = 0  # of the run when it was diagnosed
+    step: int = 0  # last step of the run when it was diagnosed
 
     @property
     def problems(self) -> list[Finding]:
-        """Return the findings that explain a bad model."""
+        """Return the findings with severity `problem`, which explain a bad model."""
         return [finding for finding in self.findings if finding.severity == "problem"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
+        """Return the diagnosis as a dictionary, ready for JSON."""
         findings = [asdict(finding) for finding in self.findings]
         for finding in findings:
             del finding["weight"]
@@ -78,14 +78,15 @@ class Diagnosis:
         return report | {"skipped": self.skipped}
 
 
+# Competing explanations of a large training loss.
 RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")
 
 
 def ranked(findings: list[Finding]) -> list[Finding]:
     """Return the findings sorted: problems first, and causes before consequences.
 
-    If several changes would each lower the training loss, the one that lowers it most comes first;
-    those with less than half of its effect become warnings.
+    Among `RIVALS`, the change that lowers the training loss most comes first. Changes with less
+    than half of that effect become warnings.
     """
     rivals = sorted((f for f in findings if f.name in RIVALS), key=lambda f: -f.weight)
     weak = [f for f in rivals if f.weight < rivals[0].weight / 2]

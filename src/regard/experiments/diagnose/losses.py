@@ -1,6 +1,7 @@
 """Statistics of the trained model's loss: on both sets, by length and position, with other sources.
 
-B rows, S source length, N labels, V classes.
+The constant baseline predicts the same for every input: the label frequencies or the mean target
+of the training set. Shapes: B examples, C numbers per example, N labels, V classes.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +16,12 @@ from regard.data.tensors.padded import Batch, Padded
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
 from regard.experiments.diagnose.findings import Statistics
 
-Change = Callable[[Padded], Padded]  # of sources
+Change = Callable[[Padded], Padded]  # changes the sources of a batch
 QUARTERS = 4
 
 
 def loss_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return loss and accuracy on train and dev, with those of the constant baseline."""
+    """Return loss and accuracy of the model and of the constant baseline, on train and dev."""
     model = subject.trained
     train, dev = subject.batches(subject.train), subject.batches(subject.dev)
     baseline = constant_prediction(train)
@@ -39,20 +40,20 @@ def loss_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def labels_of(batch: Batch) -> Tensor | None:
-    """Return the references (N,) of a batch; None for numbers and multi-label data."""
+    """Return the reference labels (N,) of a batch; None for numbers and multi-label data."""
     if batch.target is not None:
         return batch.target.data[batch.target.mask]
     return batch.labels if batch.labels is not None and batch.labels.dim() == 1 else None
 
 
 def all_labels(batches: Sequence[Batch]) -> Tensor | None:
-    """Return the references (N,) of all batches."""
+    """Return the reference labels (N,) of all batches; None for numbers and multi-label data."""
     labels = [found for batch in batches if (found := labels_of(batch)) is not None]
     return torch.cat(labels) if labels else None
 
 
 def constant_prediction(batches: Sequence[Batch]) -> Tensor | None:
-    """Return the count of each label (V,), or the mean (C,) of numeric targets."""
+    """Return the constant baseline: the count of each label (V,), or the mean target (C,)."""
     labels = all_labels(batches)
     if labels is not None:
         return torch.bincount(labels).float()
@@ -63,7 +64,7 @@ def constant_prediction(batches: Sequence[Batch]) -> Tensor | None:
 def constant_loss(
     baseline: Tensor | None, batches: Sequence[Batch], objective: Any
 ) -> float | None:
-    """Return the loss of the constant baseline: the best constant prediction."""
+    """Return the loss of the constant baseline on batches; None without labels."""
     if baseline is None or not batches:
         return None
     labels = all_labels(batches)
@@ -92,7 +93,7 @@ def baseline_accuracy(baseline: Tensor | None, batches: Sequence[Batch]) -> floa
 
 @torch.no_grad()
 def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
-    """Return the scores (N, V) of the labels in `labels_of`, or numbers (B, C)."""
+    """Return logits (N, V), one row per label in `labels_of`, or predicted numbers (B, C)."""
     if not getattr(model, "scores_targets", True):
         return None
     scores: Tensor = model(batch).logits
@@ -103,7 +104,7 @@ def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
 
 
 def accuracy_of(model: nn.Module, batches: Sequence[Batch]) -> float | None:
-    """Return the accuracy under teacher forcing."""
+    """Return the accuracy under teacher forcing; None for numbers and multi-label data."""
     correct = count = 0
     for batch in batches:
         labels, scores = labels_of(batch), scores_of(model, batch)
@@ -115,7 +116,7 @@ def accuracy_of(model: nn.Module, batches: Sequence[Batch]) -> float | None:
 
 
 def by_length(subject: DiagnosedRun, batches: Sequence[Batch]) -> list[Statistics]:
-    """Return the loss of the shortest to the longest quarter of the examples."""
+    """Return the loss of each quarter of the batches, which are sorted by length."""
     size = -(-len(batches) // QUARTERS)
     found = []
     for start in range(0, len(batches), size):
@@ -127,7 +128,7 @@ def by_length(subject: DiagnosedRun, batches: Sequence[Batch]) -> list[Statistic
 
 
 def by_position(model: nn.Module, batches: Sequence[Batch]) -> list[Statistics] | None:
-    """Return the loss of the first to the last quarter of each target."""
+    """Return the loss in each quarter of the targets, from first to last positions."""
     sums, counts = np.zeros(QUARTERS), np.zeros(QUARTERS)
     for batch in batches:
         labels, scores = labels_of(batch), scores_of(model, batch)
@@ -147,18 +148,19 @@ def by_position(model: nn.Module, batches: Sequence[Batch]) -> list[Statistics] 
 
 
 def source_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return the increase of the loss with a changed source, in nats per label.
+    """Return the increase of the loss with changed sources, in nats per label.
 
-    other_source: the source of another example; shuffled_tokens: tokens shuffled over the batch;
-    shuffled_order: tokens of each source shuffled. output_shift: the change of the outputs,
-    relative to their spread over examples.
+    - `other_source`: each example gets the source of another one.
+    - `shuffled_tokens`: all tokens of a batch are shuffled.
+    - `shuffled_order`: the tokens within each source are shuffled.
+    - `output_shift`: the change of the outputs instead, see `output_shift`.
     """
     model = subject.trained
     changes: dict[str, Change] = {
         "shuffled_tokens": shuffle_tokens,
         "shuffled_order": shuffle_order,
     }
-    if not subject.task.is_aligned:  # a tag needs a word in its position
+    if not subject.task.is_aligned:  # a tag requires a word at the same position
         changes["other_source"] = swap_sources
     stats: Statistics = {}
     for part, pairs in subject.parts.items():
@@ -178,7 +180,10 @@ def source_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def output_shift(model: nn.Module, batches: Sequence[Batch], change: Change) -> float | None:
-    """Return the change of the outputs with another source, relative to their spread."""
+    """Return the RMS change of the outputs with changed sources.
+
+    The change is divided by the standard deviation of the outputs over examples.
+    """
     shift = spread = 0.0
     torch.manual_seed(0)
     for batch in batches:
@@ -191,18 +196,18 @@ def output_shift(model: nn.Module, batches: Sequence[Batch], change: Change) -> 
 
 
 def changed(batch: Batch, change: Change) -> Batch:
-    """Return the batch with changed sources."""
+    """Return the batch with `change` applied to its sources."""
     assert batch.source is not None
     return batch._replace(source=change(batch.source))
 
 
 def swap_sources(source: Padded) -> Padded:
-    """Return the sources rolled by one example."""
+    """Give each example the source of the previous example."""
     return source._replace(data=source.data.roll(1, 0), mask=source.mask.roll(1, 0))
 
 
 def shuffle_tokens(source: Padded) -> Padded:
-    """Shuffle all tokens of the batch; lengths stay."""
+    """Shuffle the tokens of all sources in a batch; lengths do not change."""
     data = source.data.clone()
     real = data[source.mask]
     data[source.mask] = real[torch.randperm(len(real)).to(real.device)]
@@ -210,7 +215,7 @@ def shuffle_tokens(source: Padded) -> Padded:
 
 
 def shuffle_order(source: Padded) -> Padded:
-    """Shuffle the tokens of each row."""
+    """Shuffle the tokens within each source."""
     data, mask = source.data, source.mask
     keys = torch.rand(mask.shape).to(mask.device) + (~mask) * 2.0
     at = keys.argsort(1)

@@ -1,6 +1,6 @@
 """Statistics of model internals: attention entropy, gradients, dead units, saturated gates.
 
-B rows, H heads, T length, S length of what is attended to, D width.
+Shapes: B examples, T positions, S attended positions, D width of a layer.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ from regard.experiments.diagnose.findings import Statistics
 from regard.experiments.diagnose.trials import without_dropout
 from regard.nn.capture_hooks import recording
 
-SATURATED = 0.01  # a gate this close to 0 or 1, a state this close to -1 or 1
+SATURATED = 0.01  # distance of a gate from 0 or 1, or of a plain RNN's state from -1 or 1
 BATCHES = 3
 
 Collected = dict[str, list[Tensor]]  # by module name, one tensor per call
-Reader = Callable[[Any, Any, Any], Tensor]  # of a module, its input and its output
+Reader = Callable[[Any, Any, Any], Tensor]  # reads a tensor from a module, its input and its output
 
 
 def internal_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return attention entropy, dead units and saturated gates by module, gradients by layer."""
+    """Return attention entropy, dead units and saturated gates by module; gradients by layer."""
     batches = spaced(subject.batches(subject.train), BATCHES)
     model = subject.trained
     active, saturated = Collected(), Collected()
@@ -54,7 +54,7 @@ def _means(found: dict[str, list[Tensor]]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def activity_hooks(model: nn.Module, active: Collected, saturated: Collected) -> Iterator[None]:
-    """Collect the largest inputs of ReLUs and which gates are stuck, by module, in the block."""
+    """Record maximum ReLU inputs and saturated gates by module, inside the block."""
     with contextlib.ExitStack() as hooks:
         for name, part in model.named_modules():
             if hasattr(part, "rectified") and part.activation is torch.nn.functional.relu:
@@ -72,8 +72,10 @@ def _collect(found: list[Tensor], reader: Reader, part: Any, inputs: Any, output
 
 
 def _entropy(weights: Tensor) -> Tensor | None:
-    """(..., S) attention to its entropies (n,), each relative to the maximum; only for rows
-    that attend to more than one position."""
+    """Return the entropy (n,) of each row of attention weights (..., S), divided by its maximum.
+
+    Rows that attend to a single position are skipped. Return None if no row remains.
+    """
     positions = (weights > 0).sum(-1)
     entropy = -(weights * weights.clamp(min=1e-12).log()).sum(-1)
     several = positions > 1
@@ -83,13 +85,13 @@ def _entropy(weights: Tensor) -> Tensor | None:
 
 
 def _active(part: Any, x: Any, output: Any) -> Tensor:
-    """Return the largest value of each ReLU over all positions (inner,)."""
+    """Return the maximum input of each ReLU (units,) over all positions; dead if not positive."""
     return part.rectified(x, output).flatten(0, -2).amax(0)
 
 
 def _saturated(part: nn.RNNBase, x: Tensor, output: Any) -> Tensor:
-    """Return which gates (of a plain RNN: states) saturate (n,)."""
-    states = output[0]  # of x (B, T, inputs): (B, T, D)
+    """Return 1 for each saturated gate value and 0 for others (n,); for a plain RNN, its states."""
+    states = output[0]  # (B, T, D), for x (B, T, inputs)
     if part.mode.startswith("RNN"):
         return (states.abs() > 1 - SATURATED).float().flatten()
     before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)
@@ -99,12 +101,12 @@ def _saturated(part: nn.RNNBase, x: Tensor, output: Any) -> Tensor:
         weight.shape[0] // states.shape[-1], -1
     )
     gates = torch.cat([parts[i] for i in ((0, 1, 3) if part.mode == "LSTM" else (0, 1))])
-    gate_values = gates[:, 1:].sigmoid()  # the first state is not known here
+    gate_values = gates[:, 1:].sigmoid()  # the initial state is unknown: skip the first position
     return ((gate_values < SATURATED) | (gate_values > 1 - SATURATED)).float().flatten()
 
 
 def gradients(subject: DiagnosedRun, batches: list[Any]) -> dict[str, float]:
-    """Return the gradient norm of each layer, relative to the norm of its weights."""
+    """Return the gradient norm of each layer, divided by the norm of the layer's weights."""
     model = subject.trained
     if not any(p.requires_grad for p in model.parameters()):
         return {}

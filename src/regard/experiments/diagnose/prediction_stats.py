@@ -1,4 +1,4 @@
-"""Statistics of the predictions on dev: distinct, empty, truncated, repetitive."""
+"""Statistics of dev predictions: how many are distinct, empty, truncated or repetitive."""
 
 from collections import Counter
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
 from regard.experiments.diagnose.findings import Statistics
 
-SOURCES = 100  # predicted at most
-REPEATS = 4  # of the same one to three tokens in a row
+SOURCES = 100  # maximum number of dev sources to predict
+REPEATS = 4  # times in a row that make one to three tokens repetitive
 
 
 def prediction_statistics(subject: DiagnosedRun) -> Statistics:
-    """Return fractions of distinct, empty, truncated and repetitive predictions and references."""
+    """Return the number of distinct predictions; fractions of empty, truncated, repetitive ones."""
     examples = subject.task.examples(subject.dev[:SOURCES])
     search = subject.config.search
     if hasattr(search, "beam"):
-        search = search.model_copy(update={"beam": 1})  # the model's own choice, and fast
+        search = search.model_copy(update={"beam": 1})  # greedy search is fast
     sources = [example.source for example in examples]
     found = subject.predictor.predict(sources, search)
     predicted = [prediction.value for prediction in found]

@@ -1,6 +1,6 @@
 """Short trials from random initialization: another learning rate, no dropout, a wider model.
 
-Each has a fixed number of steps and a fixed seed and runs without dropout, so it is reproducible.
+Each trial trains a new model for a fixed number of steps with a fixed seed, so it is reproducible.
 """
 
 import itertools
@@ -20,23 +20,23 @@ from regard.experiments.diagnose.losses import constant_loss, constant_predictio
 from regard.nn.dropout import Dropout
 from regard.storage.run_folder import numbers
 
-TOKENS = 512  # per batch, at most
+TOKENS = 512  # maximum per batch
 STEPS = 100  # per trial
 RANGE_STEPS = 60
-RANGE = (1e-6, 3.0)
-AROUND = 2  # steps on each side that smooth the loss
+RANGE = (1e-6, 3.0)  # learning rates of the range test
+AROUND = 2  # neighbors on each side to average for a smoothed loss
 BELOW = 15.0  # factor between the learning rate at the lowest loss and a safe one
 ONE_BATCH_STEPS = 60
 ONE_BATCH_ROWS = 16
 WIDER = 64  # the width to try for a small model
-FAR_OFF = 10.0  # factor off the range test's learning rate that calls for a trial
-HIGH_DROPOUT = 0.5  # from here on, a trial without dropout
+FAR_OFF = 10.0  # try the learning rate of the range test if it differs by this factor
+HIGH_DROPOUT = 0.5  # from this rate on, run a trial without dropout
 
-Rate = Callable[[int], float]
+Rate = Callable[[int], float]  # learning rate at each step
 
 
 def trial_statistics(subject: DiagnosedRun) -> Statistics:
-    """Run the range test, one batch, and a trial of each unusual setting."""
+    """Run the range test, overfit one batch, and run a trial for each unusual setting."""
     fixed = spaced(subject.batches(subject.train), 2)
     range_test = learning_rates(subject, fixed)
     own, found = subject.config.training.lr or 0.0, range_test["found"]
@@ -61,7 +61,7 @@ def trial_statistics(subject: DiagnosedRun) -> Statistics:
 def learning_rates(subject: DiagnosedRun, fixed: list[Batch]) -> Statistics:
     """Run a range test (Smith 2017): raise the learning rate each step and record the loss.
 
-    lowest: the learning rate at the lowest loss; found: well below it.
+    fixed: batches to compute the loss on. The result has the keys of `best_rate`, too.
     """
     low, high = RANGE
     factor = (high / low) ** (1 / (RANGE_STEPS - 1))
@@ -77,7 +77,10 @@ def learning_rates(subject: DiagnosedRun, fixed: list[Batch]) -> Statistics:
 
 
 def best_rate(rates: list[float], losses: list[float]) -> Statistics:
-    """Return the learning rate at the lowest smoothed loss, and one safely below it."""
+    """Return `lowest`, the learning rate at the lowest smoothed loss, and `found`, a safe one.
+
+    Both are None if the loss never decreased.
+    """
     if len(losses) < 2 * AROUND:
         return {"found": None, "lowest": None}
     smooth = [
@@ -90,7 +93,7 @@ def best_rate(rates: list[float], losses: list[float]) -> Statistics:
 
 
 def trial(subject: DiagnosedRun, options: Any, lr: float, quiet: bool = True) -> float | None:
-    """Return the training loss after a short trial; None if it diverged."""
+    """Return the training loss after a short trial, or None if it diverged. quiet: no dropout."""
     model = subject.new_model(options)
     if quiet:
         without_dropout(model)
@@ -101,7 +104,7 @@ def trial(subject: DiagnosedRun, options: Any, lr: float, quiet: bool = True) ->
 
 
 def one_batch(subject: DiagnosedRun, lr: float) -> Statistics:
-    """Overfit a single batch; return its loss before, after, and of the baseline."""
+    """Overfit one batch; return its loss before and after, and the constant baseline's loss."""
     pairs = subject.train[:ONE_BATCH_ROWS]
     batch = subject.batches(pairs)[:1]
     model = without_dropout(subject.new_model())
@@ -122,7 +125,7 @@ def steps(
     count: int,
     batches: list[Batch] | None = None,
 ) -> Iterator[float]:
-    """Train a model for `count` steps and yield each loss."""
+    """Train a model for `count` steps and yield each loss. batches: instead of the training set."""
     config = subject.config
     optimizers = config.training.optimizer.build(model, 1.0, {})
     tokens = min(TOKENS, config.training.batch_tokens or TOKENS)
@@ -147,12 +150,12 @@ def steps(
 
 
 def warmup_schedule(lr: float, count: int) -> Rate:
-    """Return a schedule: warmup for a tenth of the steps, decay in the last third."""
+    """Return a schedule: linear warmup in the first tenth, linear decay in the last third."""
     return lambda step: lr * min(1.0, (step + 1) / (0.1 * count), 3 * (count - step) / count)
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
-    """Disable the dropout of a model, and return it."""
+    """Disable dropout in a model, and return the model."""
     for part in model.modules():
         if isinstance(part, Dropout):
             part.rate = 0.0
@@ -160,21 +163,21 @@ def without_dropout(model: nn.Module) -> nn.Module:
 
 
 def largest(options: Any, key: str) -> float:
-    """Return the largest value of a setting in the model."""
+    """Return the largest value of a setting, such as `dropout`, in all parts of the model."""
     found = flatten(options.model_dump()).items()
     values = [value for name, value in found if name.rpartition(".")[2] == key]
     return max((value for value in values if value is not None), default=0.0)
 
 
 def smallest_width(options: Any) -> float:
-    """Return the smallest width of encoder and decoder."""
+    """Return the smaller width of encoder and decoder; infinity if neither has a width."""
     tree = options.model_dump()
     widths = [tree[side].get("width") for side in ("encoder", "decoder") if side in tree]
     return min((width for width in widths if width), default=math.inf)
 
 
 def with_width(subject: DiagnosedRun, width: int) -> Any:
-    """Return the model options with a minimum width on every side."""
+    """Return the model options with this minimum width of encoder and decoder."""
     tree = subject.config.model_dump(mode="json")
     for side in ("encoder", "decoder"):
         part = tree["model"].get(side)

@@ -1,19 +1,22 @@
-"""Verdicts about the data: unknown tokens, distribution shift, targets of other sources."""
+"""Verdicts about the data: unknown tokens, distribution shift, targets of other sources.
+
+A verdict derives a finding from the statistics of the probes. A side is the source or the target.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from regard.experiments.diagnose.findings import Finding, Statistics
 
-MAX_UNKNOWN = 0.3  # fraction of unknown tokens that makes a side unreadable
-WARN_UNKNOWN = 0.1
-MAX_SHIFT = 0.25  # cross-entropy per character on dev, relative to held-out training texts
-MIN_SHIFT = 0.1
+MAX_UNKNOWN = 0.3  # fraction of unknown tokens that is a problem
+WARN_UNKNOWN = 0.1  # fraction that is a warning
+MAX_SHIFT = 0.25  # increase of the cross-entropy from held-out training texts to dev: problem
+MIN_SHIFT = 0.1  # increase that is a warning
 MIN_Z_SCORE = 5.0  # standard errors
-MAX_SWAPPED = 0.9  # dev with sides swapped fits better: this fraction of its nats
+MAX_SWAPPED = 0.9  # swapped sides must reduce the cross-entropy of dev to this fraction
 MIN_DEPENDENCE = 4.0  # standard errors below which targets look independent of sources
-MIN_SOURCE_GAIN = 0.02  # nats that the source contributes, relative to the baseline loss
-MAX_LENGTH_RATIO = 2.0
+MIN_SOURCE_GAIN = 0.02  # increase of the loss with other sources, relative to the baseline loss
+MAX_LENGTH_RATIO = 2.0  # of the median lengths in train and dev
 
 
 def data_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[Finding]:
@@ -27,7 +30,7 @@ def data_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> Ite
 
 
 def _unknown(tokens: Statistics, settings: dict[str, Any]) -> Iterator[Finding]:
-    """Yield sides with many out-of-vocabulary tokens."""
+    """Yield a finding for each side with many out-of-vocabulary tokens."""
     for side in ("source", "target"):
         fraction = tokens.get(f"{side}_train", {}).get("unknown", 0.0)
         if fraction < WARN_UNKNOWN:
@@ -97,7 +100,7 @@ def _distribution_shift(shift: Statistics, tokens: Statistics) -> Iterator[Findi
 
 
 def _independent(stats: dict[str, Statistics]) -> Iterator[Finding]:
-    """Yield a finding if targets do not belong to their sources."""
+    """Yield a finding if targets look independent of their sources."""
     dependence = stats.get("dependence", {})
     train, dev = dependence.get("train"), dependence.get("dev")
     if train is None or train["z_score"] >= MIN_DEPENDENCE or not source_is_ignored(stats, "dev"):
@@ -114,7 +117,7 @@ def _independent(stats: dict[str, Statistics]) -> Iterator[Finding]:
 
 
 def source_is_ignored(stats: dict[str, Statistics], part: str) -> bool:
-    """Return whether another source leaves the loss unchanged; True if that was not probed."""
+    """Return whether other sources leave the loss unchanged; True if this was not measured."""
     source, baseline = stats.get("source", {}).get(part), baseline_loss(stats, part)
     if source is None or not baseline:
         return True
@@ -123,12 +126,12 @@ def source_is_ignored(stats: dict[str, Statistics], part: str) -> bool:
 
 
 def baseline_loss(stats: dict[str, Statistics], part: str) -> float | None:
-    """Return the loss of the constant baseline."""
+    """Return the loss of the constant baseline. part: train or dev."""
     return stats.get("losses", {}).get(part, {}).get("baseline")
 
 
 def _lengths(tokens: Statistics) -> Iterator[Finding]:
-    """Yield a finding if dev examples are much longer or shorter."""
+    """Yield a finding if dev examples are much longer or shorter than training examples."""
     for side in ("source", "target"):
         train, dev = (tokens.get(f"{side}_{part}", {}) for part in ("train", "dev"))
         lengths = train.get("length", 0.0), dev.get("length", 0.0)

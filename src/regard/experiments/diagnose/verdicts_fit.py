@@ -1,8 +1,8 @@
 """Verdicts about the fit: underfitting and its causes, an ignored source, overfitting.
 
-The usual debugging guide, as a program. If the training loss is large, short trials from random
-initialization change the learning rate, the dropout or the width; a trial that beats the full run
-names the cause. If only the dev loss is large, the model overfits, unless dev has another
+The verdicts follow the usual debugging guide. If the training loss is large, short trials from
+random initialization change the learning rate, the dropout or the width. A trial that beats the
+full run names the cause. If only the dev loss is large, the model overfits, unless dev has another
 distribution.
 """
 
@@ -16,16 +16,16 @@ from regard.experiments.diagnose.verdicts_data import (
     source_is_ignored,
 )
 
-GAIN = 0.1  # of the baseline loss, by which a trial must beat the full run
-MAX_LOSS_RATIO = 0.9  # of the baseline loss: below it, the model learned something
-MIN_OUTPUT_SHIFT = 1e-3  # outputs that change less do not depend on the source
+GAIN = 0.1  # a trial must beat the full run by this fraction of the baseline loss
+MAX_LOSS_RATIO = 0.9  # below this fraction of the baseline loss, the model learned something
+MIN_OUTPUT_SHIFT = 1e-3  # with a smaller `output_shift`, outputs do not depend on the source
 MIN_GENERALIZATION = 0.33  # fraction of the gain on train that must carry over to dev
-GOOD_GENERALIZATION = 0.6
+GOOD_GENERALIZATION = 0.6  # from this fraction on, there is no finding
 SMALL_DATA = 1000  # examples
-ONE_BATCH = 0.75  # of the baseline loss, to be reached on one batch
-NO_BETTER = 0.97
+ONE_BATCH = 0.75  # fraction of the baseline loss that one batch must reach
+NO_BETTER = 0.97  # from this fraction of the baseline loss on, nothing was learned
 Fix = tuple[str, str, str]  # the name of a finding, its fix, and what the trial changed
-CONVERGED = 0.03  # of the total decrease of the dev loss, in the last fifth of the run
+CONVERGED = 0.03  # maximum `gain_at_end` of a converged run
 
 
 def fit_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[Finding]:
@@ -50,13 +50,13 @@ def _aborted(curve: Statistics) -> Finding:
 
 
 def run_loss(stats: dict[str, Statistics]) -> float | None:
-    """Return the training loss: of the saved model, otherwise the last one in the log."""
+    """Return the training loss of the saved model, or otherwise the last one in the log."""
     found = stats.get("losses", {}).get("train", {}).get("loss")
     return found if found is not None else stats.get("curve", {}).get("last")
 
 
 def _trials(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[Finding]:
-    """Yield settings whose short trial beats the full run."""
+    """Yield a finding for each setting whose short trial beats the full run."""
     trials, curve = stats.get("trials", {}).get("trials", {}), stats.get("curve", {})
     loss, steps = run_loss(stats), stats.get("trials", {}).get("steps", 0)
     baseline = baseline_loss(stats, "train") or loss
@@ -89,7 +89,7 @@ def _trials(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[
 
 
 def too_short(stats: dict[str, Statistics]) -> bool:
-    """Return whether the run is too short to judge, but its settings learn in more steps."""
+    """Return whether the run was too short to judge, but a trial with its settings learns."""
     trials, baseline = stats.get("trials", {}), baseline_loss(stats, "train") or run_loss(stats)
     own = trials.get("trials", {}).get("own", {}).get("loss")
     few = stats.get("curve", {}).get("steps", 0) < 2 * trials.get("steps", 0)
@@ -142,7 +142,9 @@ def _source(stats: dict[str, Statistics]) -> Iterator[Finding]:
     converged = gain is not None and gain < CONVERGED
     yield Finding(
         "source-ignored",
-        "problem" if blind or converged else "warning",  # the target's own statistics come first
+        "problem"
+        if blind or converged
+        else "warning",  # early in training, models learn only the targets
         f"replacing the source by another example's changes the loss by only {change:+.3f} nats "
         f"per token{although}; outputs change by {source['output_shift'] or 0.0:.1%} of their "
         "spread over examples",
@@ -154,7 +156,10 @@ def _source(stats: dict[str, Statistics]) -> Iterator[Finding]:
 
 
 def generalization_ratio(stats: dict[str, Statistics]) -> float | None:
-    """Return the fraction of the gain on train (loss or accuracy) that carries over to dev."""
+    """Return the fraction of the gain over the baseline on train that carries over to dev.
+
+    The gain is in loss or accuracy, whichever carries over better.
+    """
     train, dev = (stats.get("losses", {}).get(part, {}) for part in ("train", "dev"))
     ratios = []
     for key, baseline in (("loss", "baseline"), ("accuracy", "baseline_accuracy")):
@@ -199,7 +204,7 @@ def _one_batch(stats: dict[str, Statistics]) -> Iterator[Finding]:
         return
     reached, base = run_loss(stats), baseline_loss(stats, "train")
     if reached is not None and base is not None and reached < MAX_LOSS_RATIO * base:
-        return  # with more steps it learned the whole training set
+        return  # with more steps, the model fits the training set
     yield Finding(
         "cannot-overfit-one-batch",
         "warning",

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 from regard.experiments.diagnose.findings import Finding, Statistics
 
-IMPROVING = 0.03  # of the total decrease of the dev loss, in the last fifth of the run
-MIN_DISTINCT = 0.1  # distinct predictions, relative to distinct references
+IMPROVING = 0.03  # minimum `gain_at_end` of a run that has not converged
+MIN_DISTINCT = 0.1  # minimum ratio of distinct predictions to distinct references
 MAX_BAD = 0.2  # fraction of predictions that are empty, truncated or repetitive
-UNIFORM = 0.98  # of the maximum entropy
-DEAD = 0.5
-SATURATED = 0.9
-VANISHED = 1e-5  # of the largest gradient
-CLIPPED = 0.95
+UNIFORM = 0.98  # fraction of the maximum entropy
+DEAD = 0.5  # fraction of units
+SATURATED = 0.9  # fraction of gate values
+VANISHED = 1e-5  # fraction of the largest gradient norm
+CLIPPED = 0.95  # fraction of log lines
 MAX_LOSS_GROWTH = 2.0  # times the loss on short inputs, or at early positions
 
 
 def model_verdicts(stats: dict[str, Statistics]) -> Iterator[Finding]:
-    """Yield all findings besides data and fit."""
+    """Yield all findings about curves, predictions, internals and positions."""
     yield from _curve(stats.get("curve", {}))
     yield from _predictions(stats.get("predictions", {}))
     yield from _internals(stats.get("internals", {}))
