@@ -1,4 +1,7 @@
-"""Check pairs before training: sizes, lengths, vocabulary, likely errors."""
+"""Check pairs of texts before training: sizes, lengths, vocabulary, likely errors.
+
+A side is the source or the target. Lengths are in tokens.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ MAX_COPIES = 0.05  # below this fraction, copies look like untranslated lines; a
 
 @dataclass
 class Check(DataCheck):
-    """The check of pairs of texts."""
+    """The result of checking pairs of texts."""
 
     pairs: int
     sources: int
@@ -36,10 +39,10 @@ class Check(DataCheck):
     source: SideStats
     target: SideStats
     outliers: list[tuple[int, int, int]]  # line, source length, target length; most extreme first
-    copies: IssueCount  # target equals source
+    copies: IssueCount  # pairs whose target equals the source
     limit: int | None
     over_limit: int
-    over_99: int  # pairs with a side above its 99th length percentile
+    over_99: int  # pairs with a side longer than the 99th percentile of this side
 
     def sections(self) -> list[list[str]]:
         return [_counts(self), _sides(self)]
@@ -62,9 +65,10 @@ def check(
     limit: int | None,
     lengths: np.ndarray | None = None,
 ) -> Check:
-    """Return the check of train and dev; `limit` is the maximum length of a side in tokens.
+    """Check the training and dev set.
 
-    lengths: (N, 2) tokens of both sides of train, if known.
+    limit: maximum number of tokens of a side. lengths: (N, 2), number of source and target tokens
+    of the training pairs, if known.
     """
     survey = Survey(train)
     if lengths is None:
@@ -95,23 +99,27 @@ def check(
 
 
 def load_check(values: dict[str, Any]) -> Check:
-    """Return the check from the JSON of `as_dict`."""
+    """Return the check from the dict that `as_dict` returned."""
     return TypeAdapter(Check).validate_python(values)
 
 
 def _lengths(pairs: Sequence[Pair], source: Tokenizer, target: Tokenizer) -> np.ndarray:
-    """Return (N, 2): tokens of both sides."""
+    """Return the number of source and target tokens of each pair: (N, 2)."""
     texts = ([pair.source for pair in pairs], [pair.target for pair in pairs])
     sides = zip(texts, (source, target), strict=True)
     return np.stack([tokenizer.encode_flat(side, EOS)[1] - 1 for side, tokenizer in sides], 1)
 
 
 def _outliers(lines: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
-    """Return pairs whose length ratio is at least 3 times and 6 deviations off the median."""
+    """Return line, source length and target length of pairs with an unusual length ratio.
+
+    The ratio differs from the median by a factor above 3, and its logarithm by more than 6 robust
+    standard deviations (1.48 times the median absolute deviation).
+    """
     nonempty = np.flatnonzero(lengths.all(1))
     if len(nonempty) < MAX_SHOWN:
         return []
-    # One is added so that 1 against 3 tokens counts less than 10 against 30.
+    # Add one, so that 1 to 3 tokens is a smaller ratio than 10 to 30.
     sides = lengths[nonempty].astype(np.float64) + 1
     ratios = sides[:, 1] / sides[:, 0]
     np.log(ratios, out=ratios)
@@ -124,7 +132,7 @@ def _outliers(lines: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, in
 
 
 def _warnings(found: Check) -> Iterator[str]:
-    """Yield everything that the user may want to fix, with its count."""
+    """Yield a warning with a count for each issue that the user may want to fix."""
     sides = (("source", found.source), ("target", found.target))
     for name, side in sides:
         yield from _issue(side.empty, "pair", f" with an empty {name}, skipped in training")
@@ -209,7 +217,7 @@ ROW_NAMES = (
 
 
 def _rows(side: SideStats) -> list[str]:
-    """Return the values of one side, in the order of ROW_NAMES."""
+    """Return the table cells of one side, in the order of ROW_NAMES."""
     scripts = [f"{script} {fraction:.1%}" for script, fraction in side.scripts.items()]
     issues = (side.empty, side.control, side.replacement, side.edge_whitespace)
     return [
@@ -223,7 +231,7 @@ def _rows(side: SideStats) -> list[str]:
 
 
 def _list(tokens: dict[str, int]) -> str:
-    """Return some tokens, unprintable ones as code points."""
+    """Return the first tokens, with unprintable tokens as code points."""
     shown = [
         token if token.isprintable() and token.strip() else f"U+{ord(token[0]):04X}"
         for token in list(tokens)[:MAX_SHOWN]

@@ -1,4 +1,4 @@
-"""Check plain text before training: sizes, Zipf's law of words, repeated n-grams."""
+"""Check plain text before training: sizes, Zipf's law, and n-grams of words."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from regard.data.tensors.special import UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
 
 MAX_ORDER = 5  # n-grams up to this length are counted
-MAX_CURVE_ORDER = 3  # and curves up to this length
-NUM_POINTS = 60  # per curve
+MAX_CURVE_ORDER = 3  # rank-frequency curves of n-grams up to this length
+NUM_POINTS = 60  # points per curve
 MAX_SHOWN = 10
 
 
 @dataclass
 class DocumentCheck(DataCheck):
-    """The check of plain text."""
+    """The result of checking plain text."""
 
     documents: int
     characters: int
     words: int
     distinct_words: int
     distinct_characters: int
-    lengths: dict[int, int]  # characters per document
+    lengths: dict[int, int]  # percentile to characters per document
     scripts: dict[str, float]
     tokenizer: str
     vocab_size: int
@@ -35,9 +35,9 @@ class DocumentCheck(DataCheck):
     dev_characters: int
     dev_tokens: int
     unknown_tokens: int
-    zipf: list[list[int]]  # rank and count of words
+    zipf: list[list[int]]  # rank-frequency curve of words: [rank, count]
     exponent: float  # of Zipf's law: count ~ rank^-exponent
-    ngrams: list[dict[str, int]]  # of words: n, total, distinct, once
+    ngrams: list[dict[str, int]]  # per n: n, total, distinct, and how many occur once
     ngram_zipf: dict[str, list[list[int]]]
     frequent: dict[str, int]
 
@@ -76,7 +76,7 @@ class DocumentCheck(DataCheck):
         return lines
 
     def _ngrams(self) -> list[str]:
-        """Return the number of n-grams, and the fraction that occur only once."""
+        """Return the number of n-grams per n, and the fraction that occurs only once."""
         lines = [f"{'words':<8}{'total':>14}{'distinct':>14}{'only once':>14}"]
         for row in self.ngrams:
             once = f"{row['once'] / max(1, row['distinct']):.0%}"
@@ -87,7 +87,7 @@ class DocumentCheck(DataCheck):
 def check_documents(
     train: Sequence[str], dev: Sequence[str], tokenizer: Tokenizer
 ) -> DocumentCheck:
-    """Return the check of train and dev."""
+    """Check the training and dev documents."""
     words = [words_of(text) for text in train]
     counts = [
         Counter(n for row in words for n in grams(row, size)) for size in range(1, MAX_ORDER + 1)
@@ -129,18 +129,18 @@ def check_documents(
 
 
 def words_of(text: str) -> list[str]:
-    """Return whitespace-separated words; of a text almost without whitespace, its characters."""
+    """Return whitespace-separated words, or characters if words average 25 or more characters."""
     words = text.split()
     return words if len(text) < 25 * max(1, len(words)) else list(text)
 
 
 def grams(words: list[str], size: int) -> zip[tuple[str, ...]]:
-    """Return all n-grams of this size."""
+    """Return all n-grams of `size` words."""
     return zip(*(words[at:] for at in range(size)), strict=False)
 
 
 def curve(counts: Counter[tuple[str, ...]]) -> list[list[int]]:
-    """Return rank and count at ranks that are evenly spaced on a log scale."""
+    """Return [rank, count] at ranks that are evenly spaced on a log scale."""
     ordered = sorted(counts.values(), reverse=True)
     last = len(ordered)
     ranks = (
@@ -150,7 +150,7 @@ def curve(counts: Counter[tuple[str, ...]]) -> list[list[int]]:
 
 
 def exponent(counts: Counter[tuple[str, ...]]) -> float:
-    """Return the negative slope of log count over log rank, by least squares over `curve`."""
+    """Return the Zipf exponent: the negative least-squares slope of log count over log rank."""
     points = [(math.log(rank), math.log(count)) for rank, count in curve(counts)]
     if len(points) < 3:
         return 0.0

@@ -1,4 +1,4 @@
-"""The base of every data check: results as plain data, and as a text report."""
+"""The base class of data checks, which returns results as a dict or as a text report."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass, field
 
 MAX_SHOWN = 12  # labels named in a warning
 MIN_EXAMPLES = 5  # a label with fewer examples can hardly be learned
-MAX_LISTED = 40  # labels with a line of their own
+MAX_LISTED = 40  # labels listed in the report
 
 
 @dataclass
 class DataCheck(ABC):
-    """The result of a data check."""
+    """Base class for the result of a data check. warnings: messages for the user."""
 
     warnings: list[str] = field(default_factory=list, kw_only=True)
 
     @abstractmethod
     def summary(self) -> list[str]:
-        """Return the sizes in a few lines."""
+        """Return a few lines with the sizes of the data."""
 
     @abstractmethod
     def sections(self) -> Sequence[list[str]]:
@@ -32,7 +32,7 @@ class DataCheck(ABC):
         return found
 
     def short(self) -> list[str]:
-        """Return what matters during training: the sizes and every warning."""
+        """Return the lines that `train` prints: the summary and all warnings."""
         return [*self.summary(), *(f"warning: {warning}" for warning in self.warnings)]
 
     def lines(self) -> list[str]:
@@ -44,18 +44,21 @@ class DataCheck(ABC):
 
 
 def table(rows: list[tuple[str, str]], width: int = 25) -> list[str]:
-    """Return names and values in two columns."""
+    """Return lines with a name, padded to `width`, and a value."""
     return [f"{name:<{width}}{value}" for name, value in rows]
 
 
 def length_rows(lengths: dict[int, int]) -> list[tuple[str, str]]:
-    """Return the lengths as rows of a table."""
+    """Return length percentiles as (name, value) rows for `table`."""
     names = ("length p50", "length p90", "length p99", "length max")
     return [(name, f"{n:,}") for name, n in zip(names, lengths.values(), strict=True)]
 
 
 def label_warnings(name: str, labels: dict[str, int], unseen: dict[str, int]) -> list[str]:
-    """Return warnings about labels that occur only in dev, or rarely."""
+    """Return warnings about labels that occur only in dev (`unseen`) or are rare in train.
+
+    name: what a label is called, "label" or "tag". labels, unseen: counts by label.
+    """
     warnings = []
     if unseen:
         first = ", ".join(
@@ -70,7 +73,7 @@ def label_warnings(name: str, labels: dict[str, int], unseen: dict[str, int]) ->
 
 
 def label_lines(name: str, labels: dict[str, int]) -> list[str]:
-    """Return one line with a bar per label, most frequent first."""
+    """Return a header, and one line with count, percentage and bar per label."""
     total = max(1, sum(labels.values()))
     most = max(labels.values(), default=1)
     width = min(24, max((len(label) for label in labels), default=1))

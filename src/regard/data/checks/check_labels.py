@@ -22,13 +22,13 @@ from regard.data.reading.read import Pair
 
 @dataclass
 class LabelCheck(DataCheck):
-    """The check of labeled examples."""
+    """The result of checking labeled examples."""
 
     examples: int
     unit: str  # texts or vectors
-    lengths: dict[int, int]  # characters per text, numbers per vector
+    lengths: dict[int, int]  # percentile to characters per text or numbers per vector
     labels: dict[str, int]
-    multilabel: int  # examples with several labels, or none
+    multilabel: int  # examples with several labels or none
     contradictions: int  # sources with different labels
     duplicates: int
     dev_examples: int
@@ -59,7 +59,10 @@ class LabelCheck(DataCheck):
 def check_labels(
     train: Sequence[Pair], dev: Sequence[Pair], unknown: Callable[[Any], tuple[str, ...]]
 ) -> LabelCheck:
-    """Return the check of train and dev."""
+    """Check labeled training and dev examples.
+
+    unknown: returns the out-of-vocabulary tokens of a source.
+    """
     labels = Counter(label for pair in train for label in pair.target)
     targets_of: dict[Any, set[Any]] = {}
     for pair in train:
@@ -87,7 +90,7 @@ def check_labels(
 
 @dataclass
 class NumberCheck(DataCheck):
-    """The check of regression data."""
+    """The result of checking regression data."""
 
     examples: int
     unit: str
@@ -119,7 +122,7 @@ class NumberCheck(DataCheck):
 
 
 def check_numbers(train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
-    """Return the check of train and dev."""
+    """Check the training and dev set of a regression task."""
     numbers = np.array([pair.target for pair in train], np.float64)
     seen = {pair.source for pair in train}
     found = NumberCheck(

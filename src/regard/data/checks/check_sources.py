@@ -1,4 +1,4 @@
-"""Check pairs whose sources are not texts: sizes and lengths."""
+"""Check pairs whose sources are not texts (e.g. vectors): sizes and lengths."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,10 @@ PERCENTILES = (50, 99, 100)
 
 @dataclass
 class SourceCheck(DataCheck):
-    """The check of pairs whose sources are not texts. lengths: percentile to length."""
+    """The result of checking pairs whose sources are not texts.
+
+    source: kind of source. source_lengths, target_lengths: length at each percentile.
+    """
 
     pairs: int
     dev_pairs: int
@@ -20,7 +23,7 @@ class SourceCheck(DataCheck):
     target_lengths: dict[int, int]
 
     def lines(self) -> list[str]:
-        """Return the same lines as during training."""
+        """Return the summary and warnings; there is no longer report."""
         return self.short()
 
     def sections(self) -> list[list[str]]:
@@ -38,7 +41,7 @@ class SourceCheck(DataCheck):
 
 
 def check_sources(kind: str, lengths: np.ndarray, dev_pairs: int) -> SourceCheck:
-    """Return the check of sources of this kind and their targets. lengths: (N, 2)."""
+    """Return the check of pairs. kind: kind of source. lengths: (N, 2), source and target."""
     source, target = (
         {p: int(np.percentile(side, p, method="lower")) for p in PERCENTILES} for side in lengths.T
     )

@@ -19,13 +19,13 @@ from regard.data.reading.read import Pair
 
 @dataclass
 class TagCheck(DataCheck):
-    """The check of tagged sentences."""
+    """The result of checking tagged sentences."""
 
     sentences: int
     words: int
     distinct_words: int
     distinct_characters: int
-    lengths: dict[int, int]
+    lengths: dict[int, int]  # percentile to words per sentence
     labels: dict[str, int]  # tag to count, most frequent first
     dev_sentences: int
     dev_words: int
@@ -62,7 +62,11 @@ def check_tags(
     sizes: tuple[int, int],
     knows: Callable[[str], bool],
 ) -> TagCheck:
-    """Return the check of train and dev."""
+    """Check the training and dev sentences.
+
+    sizes: number of words and of characters in the vocabularies. knows: returns whether a word is
+    in the vocabulary.
+    """
     labels = Counter(tag for pair in train for tag in pair.target)
     pairs = {both for pair in train for both in zip(pair.source, pair.target, strict=True)}
     tags_of_word = Counter(word for word, _ in pairs)

@@ -1,4 +1,7 @@
-"""The texts of one or both sides of pairs that may be stored in a file."""
+"""The texts of one or both sides of pairs, in memory or in a large file.
+
+A side is "source" or "target".
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from regard.data.tokenizers.amount import Amount
 
 
 def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:
-    """Return the texts of these sides (source, target), one side after the other."""
+    """Return all texts of the first side, then of the next; in large files they stay on disk."""
     if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
         return Column(pairs, sides)
     return [getattr(pair, side) for side in sides for pair in pairs]
 
 
 class Column(Sequence[str]):
-    """Texts that stay in their file."""
+    """The texts of these sides of pairs in a large file, read when needed."""
 
     def __init__(self, pairs: PairSubset, sides: Sequence[str]) -> None:
         self.pairs, self.sides = pairs, sides
@@ -52,13 +55,13 @@ class Column(Sequence[str]):
 
     @functools.cached_property
     def amount(self) -> Amount:
-        """The number of words and characters of all texts."""
+        """The number of words and of each character in all texts."""
         known = amounts(self.pairs)
         return functools.reduce(Amount.__add__, [known[side] for side in self.sides])
 
 
 def amounts(pairs: PairSubset) -> dict[str, Amount]:
-    """Return the amount of text per side, counted once for these pairs."""
+    """Return the amount of text per side; cache it in the object `pairs`."""
     known: dict[str, Amount] | None = pairs.__dict__.get("amounts")
     if known is None:
         known = {"source": Amount(), "target": Amount()}

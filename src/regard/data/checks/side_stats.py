@@ -1,4 +1,4 @@
-"""Statistics of one side, source or target: lengths, characters, unknown tokens, issues."""
+"""Statistics of all sources, or of all targets: lengths, characters, unknown tokens, issues."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_RARE = 2  # a character with at most this many occurrences is rare
 
 @dataclass
 class SideStats:
-    """The statistics of one side: texts of train, unknown tokens of dev."""
+    """Statistics of all sources or all targets of train, and of unknown tokens in dev."""
 
     tokenizer: str
     vocab_size: int
     lengths: dict[int, int]  # percentile to length in tokens
     characters: int
-    scripts: dict[str, float]  # fraction of the letters, largest first
+    scripts: dict[str, float]  # fraction of the letters per script, largest first
     rare: dict[str, int]  # characters that occur once or twice
     empty: IssueCount
-    edge_whitespace: IssueCount  # leading or trailing
+    edge_whitespace: IssueCount  # leading or trailing whitespace
     double_spaces: IssueCount
     control: IssueCount
     replacement: IssueCount  # U+FFFD
@@ -36,13 +36,16 @@ class SideStats:
     dev_tokens: int
     unknown_tokens: int
     unknown_examples: int
-    unknown: dict[str, int]  # the most frequent ones
+    unknown: dict[str, int]  # count of the most frequent unknown tokens
 
 
 def side_stats(
     survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], tokenizer: Tokenizer
 ) -> SideStats:
-    """Return the statistics of the surveyed train texts with these lengths, and of dev."""
+    """Return the statistics of sources or targets.
+
+    survey: survey of the train texts. lengths: (N,), tokens per train text. dev: dev texts.
+    """
     characters = survey.characters
     encoded = tokenizer.encode_all(dev)
     unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
@@ -62,22 +65,22 @@ def side_stats(
 
 
 def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
-    """Return the length at each percentile (nearest rank)."""
+    """Return a dict from each of PERCENTILES to the length at its nearest rank."""
     lengths = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
     if not len(lengths):
         return dict.fromkeys(PERCENTILES, 0)
-    up_to = np.cumsum(np.bincount(lengths))  # texts up to each length
+    up_to = np.cumsum(np.bincount(lengths))  # number of texts up to each length
     ranks = {percentile: -(-percentile * len(lengths) // 100) for percentile in PERCENTILES}
     return {percentile: int(np.searchsorted(up_to, rank)) for percentile, rank in ranks.items()}
 
 
 def scripts(characters: Counter[str]) -> dict[str, float]:
-    """Return the fraction of letters per script, by the first word of their Unicode names."""
+    """Return the fraction of letters per script, the first word of a letter's Unicode name."""
     counts: Counter[str] = Counter()
     for character, count in characters.items():
         if (
             character.isalpha() and unicodedata.category(character) != "Lm"
-        ):  # modifiers suit any script
+        ):  # modifier letters belong to any script
             script = unicodedata.name(character, "OTHER").split()[0].split("-")[0]
             counts["Han" if script == "CJK" else script.capitalize()] += count
     return {script: count / counts.total() for script, count in counts.most_common()}

@@ -1,4 +1,7 @@
-"""All that a check needs to know of pairs, collected block by block: 20 bytes per pair."""
+"""Survey pairs block by block: characters, issues and duplicates.
+
+Only 20 bytes per pair are kept, so that large files can be surveyed.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +25,25 @@ ISSUES = ("empty", "edge_whitespace", "double_spaces", "control", "replacement",
 
 @dataclass(frozen=True, slots=True)
 class IssueCount:
-    """The number of texts with an issue, and the line of the first."""
+    """The number of texts with an issue, and the line of the first of them."""
 
     count: int
     line: int | None
 
     def add(self, count: int, line: int | None) -> IssueCount:
-        """Return the count with those of a later block added."""
+        """Return the sum with a count from a later block. line: its first line."""
         return IssueCount(self.count + count, line if self.line is None else self.line)
 
 
 class SideSurvey:
-    """One side: its characters, and the number of texts with each issue."""
+    """The characters of all sources or all targets, and the number of texts per issue."""
 
     def __init__(self) -> None:
         self.characters: Counter[str] = Counter()
         self.issues = dict.fromkeys(ISSUES, IssueCount(0, None))
 
     def add(self, texts: list[str], lines: Sequence[int]) -> None:
-        """Survey more texts."""
+        """Count the characters and issues of more texts. lines: the line of each text."""
         joined = "".join(texts)
         marks = count_characters(joined, self.characters)
         control = [m for m in marks if m in INVISIBLE or unicodedata.category(m) == "Cc"]
@@ -68,12 +71,13 @@ class SideSurvey:
 
 
 class Survey:
-    """Both sides of all pairs, and duplicates."""
+    """The survey of all sources and targets, with duplicate pairs and copied sources."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.source, self.target = SideSurvey(), SideSurvey()
         self.copies = IssueCount(0, None)
-        self.found: list[list[np.ndarray]] = [[], [], []]  # lines, hashes of sources and pairs
+        # Lines, hashes of sources, and hashes of pairs, one array per block.
+        self.found: list[list[np.ndarray]] = [[], [], []]
         large = large_base(pairs) is not None
         with ProgressBar("checking", len(pairs)) if large else contextlib.nullcontext() as bar:
             for block in blocks(pairs):
@@ -86,7 +90,7 @@ class Survey:
         self._repeats(sources, both)
 
     def _add(self, block: ParsedBlock) -> None:
-        """Survey more pairs."""
+        """Add the pairs of a block."""
         count = len(block.sources)
         both = map(hash, zip(block.sources, block.targets, strict=True))
         self.found[0].append(np.fromiter(block.lines, np.uint32, count))
@@ -97,14 +101,14 @@ class Survey:
         self._copies(block)
 
     def _copies(self, block: ParsedBlock) -> None:
-        """Count targets equal to their sources."""
+        """Count targets that equal the source."""
         sides = zip(block.sources, block.targets, strict=True)
         same = [at for at, (one, other) in enumerate(sides) if one == other and one.strip()]
         if same:
             self.copies = self.copies.add(len(same), block.lines[same[0]])
 
     def _repeats(self, sources: np.ndarray, pairs: np.ndarray) -> None:
-        """Count duplicates by 64-bit hashes; collisions are negligible."""
+        """Count duplicate pairs and sources with several targets by 64-bit hashes."""
         order = np.argsort(pairs, kind="stable")
         pairs = pairs[order]
         again = np.append(False, pairs[1:] == pairs[:-1])[: len(pairs)]
@@ -115,6 +119,6 @@ class Survey:
         self.multi_target_sources = int((targets > 1).sum())
 
     def count_known(self, sources: set[str]) -> int:
-        """Return how many of these sources occur in the pairs."""
+        """Return how many of these sources occur in the surveyed pairs."""
         hashes = np.fromiter(map(hash, sources), np.int64, len(sources))
         return int(np.isin(hashes, self.sources).sum())

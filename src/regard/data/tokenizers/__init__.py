@@ -1,1 +1,1 @@
-"""Tokenizers: text to token ids and back."""
+"""Tokenizers, which convert text into token ids and back."""

@@ -1,4 +1,4 @@
-"""The amount of text: numbers of words and characters."""
+"""The amount of text: the number of words and of each character."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ CHUNK_TEXTS = 1 << 14
 
 @dataclass
 class Amount:
-    """The number of words (ten characters in scripts without spaces), and of each character."""
+    """The number of words and of each character in texts.
+
+    A text has at least one word per ten characters, for scripts without spaces.
+    """
 
     words: int = 0
     characters: Counter[str] = field(default_factory=Counter)  # in order of first occurrence
 
     def add(self, texts: list[str]) -> None:
-        """Count more texts."""
+        """Add the words and characters of more texts."""
         self.words += sum([max(text.count(" ") + 1, len(text) // 10) for text in texts])
         count_characters("".join(texts), self.characters)
 
@@ -29,7 +32,7 @@ class Amount:
 
 
 def amount_of(texts: Sequence[str]) -> Amount:
-    """Return the amount of these texts; texts in a file have it cached."""
+    """Return the amount of these texts, from `texts.amount` if there is one."""
     known = getattr(texts, "amount", None)
     if isinstance(known, Amount):
         return known
@@ -40,14 +43,14 @@ def amount_of(texts: Sequence[str]) -> Amount:
 
 
 def chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the texts in lists of bounded size."""
+    """Yield the texts in lists of at most CHUNK_TEXTS."""
     iterator = iter(texts)
     while chunk := list(itertools.islice(iterator, CHUNK_TEXTS)):
         yield chunk
 
 
 def count_characters(text: str, counts: Counter[str]) -> list[str]:
-    """Add the characters of a text to the counts; return its distinct characters."""
+    """Add the characters of a text to the counts; return the distinct characters of the text."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     code_counts = np.bincount(codes)
     characters = [chr(code) for code in np.flatnonzero(code_counts)]

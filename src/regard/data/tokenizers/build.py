@@ -35,7 +35,7 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
 
 
 def load_table(folder: Path, name: str) -> TableTokenizer:
-    """Return a saved tokenizer whose vocabulary is a list of tokens."""
+    """Return a saved TableTokenizer; raise UserError for other kinds."""
     kind, tokens = _read(folder / f"{name}.json")
     if kind not in TABLES:
         raise UserError(f"{folder / name}.json: expected a list of tokens", help=COPY)
@@ -43,7 +43,7 @@ def load_table(folder: Path, name: str) -> TableTokenizer:
 
 
 def _class(kind: str) -> type[Tokenizer]:
-    """Return the class of a kind; import sentencepiece only if needed."""
+    """Return the tokenizer class of this kind; import sentencepiece only if needed."""
     if kind in TABLES:
         return TABLES[kind]
     from regard.data.tokenizers import marian, subword

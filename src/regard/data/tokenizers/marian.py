@@ -1,7 +1,7 @@
-"""The tokenizer of an imported Marian model: sentencepiece pieces with ids from a list.
+"""The tokenizer of an imported Marian model: sentencepiece with ids from a separate vocabulary.
 
-Marian tokenizes each side with its own sentencepiece model, but both share one list of ids.
-Special tokens come first here, as in every vocabulary.
+Marian has one sentencepiece model for the source and one for the target, but a single vocabulary.
+Here the special tokens come first, as in every vocabulary of regard.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OPEN, CLOSE = ">>", "<<"  # around a language code, as in >>fra<<
 
 
 class MarianTokenizer(PieceTokenizer):
-    """Sentencepiece with a separate vocabulary; pieces that are not in it are unknown.
+    """A sentencepiece tokenizer with a separate vocabulary; pieces outside of it become UNK.
 
     A language code such as `>>fra<<` at the start of a text is one token. Decoding returns the
     text as sentencepiece normalized it.
@@ -59,7 +59,7 @@ class MarianTokenizer(PieceTokenizer):
 
 
 def split_code(text: str) -> tuple[list[str], str]:
-    """Return the language code at the start of a text, if any, and the rest."""
+    """Return the language code at the start of a text (a list, [] if none), and the rest."""
     end = text.find(CLOSE)
     if not text.startswith(OPEN) or end < 0:
         return [], text

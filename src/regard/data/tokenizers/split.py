@@ -9,7 +9,7 @@ ATTACHED = "\uffed"  # prefix of a token that follows the previous one without a
 
 @lru_cache(maxsize=100_000)
 def split_chunk(chunk: str) -> tuple[str, ...]:
-    """Return the words and punctuation of text without whitespace, attached ones marked."""
+    """Return words and punctuation of a text without whitespace; all but the first are ATTACHED."""
     if chunk.isalnum():
         return (chunk,)
     pieces: list[str] = []
@@ -20,12 +20,12 @@ def split_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def mark_attached(tokens: list[str]) -> list[str]:
-    """Return the tokens with the first one attached to a previous token."""
+    """Return the tokens with the prefix ATTACHED on the first token."""
     return [ATTACHED + tokens[0], *tokens[1:]]
 
 
 @lru_cache(maxsize=100_000)
 def is_word_character(character: str) -> bool:
-    """Return whether a character is part of words, not punctuation."""
+    """Return whether a character belongs to a word: a letter, digit or combining mark."""
     # Combining marks belong to the previous letter; otherwise Hindi words would be split.
     return character.isalnum() or unicodedata.category(character)[0] == "M"

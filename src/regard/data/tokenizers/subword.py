@@ -1,4 +1,7 @@
-"""Subword tokenizers: BPE and unigram models of sentencepiece; decoding is exact."""
+"""Subword tokenizers: BPE and unigram models of sentencepiece.
+
+A piece is a token of sentencepiece: a word or a part of it. Decoding is exact.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.tokenizer import COPY, Tokenizer
 from regard.data.tokenizers.word_pieces import MARKER, WordPieces, append_eos, drop_leading_marker
 
-MAX_TEXTS = 500_000  # training texts, enough for a vocabulary of 32,000
-MAX_CHARACTERS = 100_000_000  # of these texts; sentencepiece needs several times this memory
+MAX_TEXTS = 500_000  # texts to train on, enough for a vocabulary of 32,000
+MAX_CHARACTERS = 100_000_000  # to train on; sentencepiece needs several times this memory
 
 # Sentencepiece reserves these characters and would lose them, so they are replaced by
 # characters from the end of the private use area.
@@ -33,7 +36,10 @@ META = [f"\U0010fffd{name}" for name in SPECIALS]
 
 
 class PieceTokenizer(Tokenizer):
-    """A sentencepiece model; tokens: a separate vocabulary, if any."""
+    """Base class of sentencepiece tokenizers.
+
+    model: serialized sentencepiece model. tokens: a separate vocabulary, if any.
+    """
 
     subwords = True
 
@@ -51,9 +57,9 @@ class PieceTokenizer(Tokenizer):
 
 
 class SubwordTokenizer(PieceTokenizer):
-    """Pieces of words; a piece at the start of a word carries a visible space.
+    """A subword tokenizer; a piece at the start of a word begins with U+2581 (SPACE).
 
-    by_word: whether the pieces of a text are the concatenated pieces of its words.
+    by_word: whether each word can be encoded separately, with the same result.
     """
 
     by_word: ClassVar[bool]
@@ -93,7 +99,7 @@ class SubwordTokenizer(PieceTokenizer):
         return self.kind.encode() + self._model
 
     def join(self, tokens: Iterable[str]) -> str:
-        # Sentencepiece adds a space before every text; it is removed here.
+        # Sentencepiece adds a space before every text: remove this space.
         return "".join(tokens).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
 
     def token(self, id: int) -> str:
@@ -101,7 +107,7 @@ class SubwordTokenizer(PieceTokenizer):
 
     @classmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
-        """Return the tokenizer of a saved model; check it against the saved list of tokens."""
+        """Return the tokenizer of a saved model; raise UserError if its tokens differ."""
         try:
             tokenizer = cls(model.read_bytes())
         except FileNotFoundError:
@@ -114,7 +120,7 @@ class SubwordTokenizer(PieceTokenizer):
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """Train a subword model on the texts with `size` pieces, or fewer if there are fewer."""
+        """Train a subword model with `size` pieces, or fewer if the texts do not have as many."""
         if isinstance(texts, list):  # texts in a file are never empty
             texts = [text for text in texts if text]
         if not texts:
@@ -155,16 +161,16 @@ class SubwordTokenizer(PieceTokenizer):
 
 
 class BpeTokenizer(SubwordTokenizer):
-    """Byte-pair encoding (BPE): the most frequent pairs of pieces are merged."""
+    """Byte-pair encoding (BPE), which merges the most frequent pairs of pieces."""
 
     kind = "bpe"
     by_word = True
 
 
 class UnigramTokenizer(SubwordTokenizer):
-    """Unigram language model: the most probable segmentation of the text.
+    """Unigram language model, which returns the most probable segmentation of the text.
 
-    Scores are sums over the entire text, whose last bits depend on all of it.
+    by_word is False: scores are summed over the entire text, so rounding depends on other words.
     """
 
     kind = "unigram"
@@ -172,9 +178,10 @@ class UnigramTokenizer(SubwordTokenizer):
 
 
 def default_size(texts: Sequence[str]) -> int:
-    """Return a vocabulary size by amount of text: 4,000 for 700,000 words, 16,000 for 40 million.
+    """Return the default vocabulary size, which grows with the number of words.
 
-    In scripts without spaces, ten characters count as a word. Every character fits.
+    It is 4,000 for 700,000 words and about 16,000 for 40 million. In scripts without spaces, ten
+    characters count as a word. Every character of the texts fits.
     """
     amount = amount_of(texts)
     size = min(32000, max(500, 4000 * (amount.words / 700_000) ** 0.35))

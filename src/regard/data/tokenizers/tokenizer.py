@@ -1,4 +1,4 @@
-"""Tokenizers: text to ids and back."""
+"""The interface of tokenizers, and tokenizers for characters, words and spaced tokens."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.display_names import printable
 from regard.data.tokenizers.split import ATTACHED, mark_attached, split_chunk
 
-MAX_WORDS = 30_000  # default vocabulary size of words
+MAX_WORDS = 30_000  # default vocabulary size of WordTokenizer
 COPY = "copy the complete model folder again"
 UNKNOWN_TEXT = "\u2047"  # shown instead of UNK: a double question mark
 
 
 class Tokenizer(ABC):
-    """Splits text into tokens, maps them to ids, and ids back to text."""
+    """Base class of tokenizers: split text into tokens, encode it as ids, decode ids."""
 
     kind: ClassVar[str]
     whole_words: ClassVar[bool] = False  # whether a word is always one token
@@ -43,11 +43,11 @@ class Tokenizer(ABC):
     @classmethod
     @abstractmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
-        """Return the tokenizer with these saved tokens; model: the subword model file."""
+        """Return the tokenizer with these saved tokens. model: path of the subword model."""
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of the text, known or not, one per id of `encode`."""
+        """Return the tokens of the text, one per id of `encode`, unknown tokens included."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -55,14 +55,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def join(self, tokens: Iterable[str]) -> str:
-        """Return the text of these tokens."""
+        """Return the text that these tokens form, the inverse of `tokenize`."""
 
     def __len__(self) -> int:
         """Return the number of ids, special tokens included."""
         return len(self._names)
 
     def token(self, id: int) -> str:
-        """Return the token of an id, as `tokenize` gives it."""
+        """Return the token with this id, as `tokenize` returns it."""
         return self._names[id]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -80,7 +80,10 @@ class Tokenizer(ABC):
         write_json(folder / f"{name}.json", content)
 
     def encode_attached(self, text: str) -> list[int]:
-        """Return the ids of the text attached to a previous one; [] if they are the same."""
+        """Return the ids of the text if it follows other text without a space.
+
+        Return [] if they cannot differ from `encode(text)`.
+        """
         return []
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
@@ -88,14 +91,14 @@ class Tokenizer(ABC):
         return [self.encode(text) for text in texts]
 
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated ids of many texts, each followed by `end`, and their lengths."""
+        """Return the concatenated ids of texts, each followed by `end`, and the lengths (N,)."""
         rows = self.encode_all(texts)
         lengths = np.fromiter((len(row) + 1 for row in rows), np.int64, len(rows))
         flat = itertools.chain.from_iterable((*row, end) for row in rows)
         return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
 
     def content(self) -> bytes:
-        """Return everything that determines the ids of texts, for fingerprints."""
+        """Return bytes that determine the ids of any text, for cache keys."""
         return json.dumps([self.kind, [self.token(id) for id in range(len(self))]]).encode()
 
     def normalize(self, text: str) -> str:
@@ -103,16 +106,16 @@ class Tokenizer(ABC):
         return text
 
     def name(self, id: int) -> str:
-        """Return a printable name of a token, with visible whitespace and marks."""
+        """Return a printable name of the token with this id, e.g. with visible whitespace."""
         return printable(self.token(id))
 
     def names(self) -> list[str]:
-        """Return the names of all tokens."""
+        """Return the printable names of all tokens, by id."""
         return [self.name(id) for id in range(len(self))]
 
 
 class TableTokenizer(Tokenizer):
-    """A tokenizer whose vocabulary is a list of tokens; kinds differ in how they split."""
+    """A tokenizer whose vocabulary is a list of tokens. Subclasses define how text is split."""
 
     default_size: ClassVar[int | None] = None  # maximum number of tokens by default
 
@@ -122,12 +125,12 @@ class TableTokenizer(Tokenizer):
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """Return a tokenizer with the most frequent tokens first."""
+        """Return a tokenizer with the most frequent tokens of the texts, at most `size`."""
         return cls(by_frequency(cls.count(texts))[: size or cls.default_size])
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Counter[str]:
-        """Return the count of each token."""
+        """Return the number of occurrences of each token in the texts."""
         tokenize = cls([]).tokenize
         return Counter(token for text in texts for token in tokenize(text))
 
@@ -146,7 +149,7 @@ class TableTokenizer(Tokenizer):
         return [[find(token, UNK) for token in self.tokenize(text)] for text in texts]
 
     def ids_of(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of tokens."""
+        """Return the ids of tokens, UNK for unknown tokens."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
 
@@ -156,7 +159,7 @@ class TableTokenizer(Tokenizer):
 
 
 class CharTokenizer(TableTokenizer):
-    """One token per code point; decoding is exact."""
+    """A tokenizer with one token per Unicode code point; decoding is exact."""
 
     kind = "char"
     characters = True
@@ -173,7 +176,7 @@ class CharTokenizer(TableTokenizer):
 
 
 class WhitespaceTokenizer(TableTokenizer):
-    """Tokens that are separated by spaces in the data, such as phonemes.
+    """A tokenizer for data whose tokens are separated by spaces, such as phonemes.
 
     Repeated spaces count as one; leading and trailing spaces are ignored.
     """
@@ -188,10 +191,11 @@ class WhitespaceTokenizer(TableTokenizer):
 
 
 class WordTokenizer(TableTokenizer):
-    """Words and single punctuation characters; decoding is exact up to repeated whitespace.
+    """A tokenizer for words and punctuation; decoding is exact up to repeated whitespace.
 
-    A token attached to the previous one carries a mark: "Go!" is "Go" and ATTACHED "!". The same
-    character in a text is a token of length one, so the two cannot be confused.
+    A token that follows the previous token without a space starts with the character ATTACHED:
+    "Go!" becomes "Go" and ATTACHED + "!". If the text itself contains this character, it is a
+    token of length one, so it is not mistaken for the prefix.
     """
 
     kind = "word"
@@ -219,10 +223,10 @@ TABLES: dict[str, type[TableTokenizer]] = {
 
 
 def count_tokens(tokens: Iterable[str], size: int | None = None) -> WhitespaceTokenizer:
-    """Return a tokenizer with these tokens, most frequent first, at most `size`."""
+    """Return a tokenizer with the most frequent of these tokens, at most `size`."""
     return WhitespaceTokenizer(by_frequency(Counter(tokens))[:size])
 
 
 def by_frequency(counts: Counter[str]) -> list[str]:
-    """Return the tokens, most frequent first; ties in alphabetical order."""
+    """Return the distinct tokens, most frequent first, ties in alphabetical order."""
     return sorted(counts, key=lambda token: (-counts[token], token))

@@ -1,4 +1,4 @@
-"""Choose a tokenizer for `auto`: char, whitespace or subword, with the reason."""
+"""Choose the tokenizer for `tokenizer=auto`: char, whitespace, bpe or unigram."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UNSPACED = (
 
 
 class TextStats(NamedTuple):
-    """Statistics of texts."""
+    """Statistics of sampled texts that determine the tokenizer."""
 
     texts: int
     words: float  # mean number of whitespace-separated words per text
-    characters: float  # mean number per text
+    characters: float  # mean number of characters per text
     distinct: int  # distinct words
     repeats: float  # mean number of occurrences of a distinct word
     p99_length: int  # 99th percentile of word lengths, in characters
@@ -31,7 +31,7 @@ class TextStats(NamedTuple):
 
 
 def choose_tokenizer(texts: Sequence[str]) -> tuple[str, str]:
-    """Return the kind of tokenizer that suits the texts, and the reason."""
+    """Return the kind of tokenizer that suits the texts, and the reason for the user."""
     sample = [text for text in texts[:: max(1, len(texts) // SAMPLE_SIZE)] if text.strip()]
     if not sample:
         return "char", "no text to sample"
@@ -61,7 +61,7 @@ def choose_tokenizer(texts: Sequence[str]) -> tuple[str, str]:
 
 
 def text_stats(texts: Sequence[str]) -> TextStats:
-    """Return the statistics that determine the choice."""
+    """Return the statistics that determine the tokenizer."""
     words = Counter(word for text in texts for word in text.split())
     characters = Counter(character for text in texts for character in text)
     total = words.total()
@@ -87,7 +87,7 @@ def text_stats(texts: Sequence[str]) -> TextStats:
 
 
 def is_unspaced(character: str) -> bool:
-    """Return whether a character is of a script without spaces between words."""
+    """Return whether a character belongs to a script without spaces between words."""
     return any(first <= ord(character) <= last for first, last in UNSPACED)
 
 

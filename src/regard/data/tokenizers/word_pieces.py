@@ -1,4 +1,7 @@
-"""Subword ids of texts from cached ids of their words."""
+"""Encode texts word by word, with a cache of the subword ids of each word.
+
+A piece is the id of one subword.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -11,13 +14,13 @@ SplitFn = Callable[[list[str]], list[list[int]]]
 
 
 def drop_leading_marker(tokens: list[str], ids: list[int]) -> list[int]:
-    """Return the ids after MARKER, so of a text without a space before it."""
+    """Return the ids after MARKER: those of a text without a space before it."""
     ends = [number for number, token in enumerate(tokens) if token.endswith(MARKER)]
     return ids[ends[0] + 1 :] if ends else []
 
 
 class WordIndex(dict[str, int]):
-    """Word indices in order of first occurrence; looking up a new word adds it."""
+    """A dict from words to indices; looking up a new word adds it with the next index."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -25,9 +28,9 @@ class WordIndex(dict[str, int]):
 
 
 class WordPieces:
-    """Encodes texts word by word; requires that no piece spans a space.
+    """An encoder that splits each distinct word only once; no piece may span a space.
 
-    split: returns the pieces of words. space: the piece of a space that no word follows.
+    split: returns the pieces of each word. space: the piece of a space that no word follows.
     """
 
     def __init__(self, split: SplitFn, space: int) -> None:
@@ -40,7 +43,7 @@ class WordPieces:
         self.starts, self.sizes = np.zeros(1, np.int64), np.ones(1, np.int64)
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated pieces of all texts, and the number per text."""
+        """Return the concatenated pieces of all texts, and the number of pieces per text."""
         if len(self.index) > MAX_CACHED_WORDS:
             self._reset()
         filled = [text for text in texts if text]
@@ -55,7 +58,7 @@ class WordPieces:
         return self.flat[index], after[ends] - after[ends - counts]
 
     def _add_new_words(self) -> None:
-        """Split words that are new."""
+        """Add the pieces of new words to the cache."""
         known = len(self.starts)
         new = list(self.index)[known:]
         if not new:
@@ -68,7 +71,7 @@ class WordPieces:
 
 
 def append_eos(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return concatenated rows of ids, each followed by `end`, and their lengths."""
+    """Return concatenated ids with `end` appended to each text, and the new lengths."""
     closed = np.full(len(flat) + len(lengths), end, np.int32)
     inside = np.ones(len(closed), bool)
     inside[np.cumsum(lengths + 1) - 1] = False
