@@ -1,7 +1,8 @@
-"""The cache of large data: folders by key, safe if several runs write at once.
+"""The cache of large data, such as tokenized corpora: one folder per key.
 
-A folder is built under a temporary name and renamed when it is complete; if two runs build the
-same one, the first to rename wins. `header.json` holds metadata, and file sizes and checksums.
+Several runs may write at once. A folder is built under a temporary name and renamed when it is
+complete. If two runs build the same folder, the first rename wins. `header.json` stores metadata,
+file sizes and checksums.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ def cache_root() -> Path:
 
 
 def make_key(*parts: object) -> str:
-    """Return a hash of these parts."""
+    """Return a hash of these parts (bytes or JSON values) and of the cache format version."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (FORMAT_VERSION, *parts):
         data = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
@@ -46,9 +47,10 @@ def make_key(*parts: object) -> str:
 
 
 def cached(kind: str, key: str, build: Build) -> tuple[Path, Metadata]:
-    """Return the folder of this key and its metadata; `build(folder)` creates it if needed.
+    """Return the folder of a key and its metadata. kind: the name of its parent folder.
 
-    A corrupted folder is rebuilt, with a warning.
+    If the folder is missing, `build(folder)` writes its files and returns its metadata. A corrupted
+    folder is rebuilt, with a warning.
     """
     folder = cache_root() / kind / key
     metadata = _find(folder)
@@ -89,7 +91,7 @@ def load_metadata(name: str) -> Metadata:
 
 @contextlib.contextmanager
 def readable_cache_errors(folder: Path) -> Any:
-    """Raise UserError if the cache cannot be written inside the block."""
+    """Turn an OSError inside the block into a UserError about the cache."""
     try:
         yield
     except OSError as error:
@@ -108,7 +110,7 @@ def _remove_stale(folder: Path) -> None:
 
 
 def _find(folder: Path) -> Metadata | None:
-    """Return the metadata of an intact folder, otherwise None; remove a corrupted one."""
+    """Return the metadata of an intact folder, otherwise None; remove a corrupted folder."""
     if not folder.exists():
         return None
     try:
@@ -123,14 +125,14 @@ def _find(folder: Path) -> Metadata | None:
     warn(f"{folder}: corrupted cache entry ({', '.join(corrupted)}); rebuilding")
     with readable_cache_errors(folder):
         trash = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
-        with contextlib.suppress(FileNotFoundError):  # another run was faster
+        with contextlib.suppress(FileNotFoundError):  # another run has removed it
             os.replace(folder, trash)
         shutil.rmtree(trash, ignore_errors=True)
     return None
 
 
 def _close(folder: Path, metadata: Metadata) -> None:
-    """Write the header, which completes a folder."""
+    """Write `header.json`, which marks a folder as complete."""
     names = [path for path in folder.rglob("*") if path.is_file()]
     files = {str(path.relative_to(folder)): _stat(path) for path in names}
     write_json(
@@ -139,7 +141,7 @@ def _close(folder: Path, metadata: Metadata) -> None:
 
 
 def _rename(new: Path, folder: Path) -> None:
-    """Rename a complete folder, unless another run already did."""
+    """Rename a complete folder to its final name, unless another run was faster."""
     try:
         os.rename(new, folder)
     except OSError:
@@ -148,7 +150,7 @@ def _rename(new: Path, folder: Path) -> None:
 
 
 def _stat(path: Path) -> list[Any]:
-    """Return the size of a file and, if it is small, a checksum."""
+    """Return the size of a file and a checksum of its content (of no content if it is large)."""
     count = path.stat().st_size
     content = path.read_bytes() if count <= MAX_HASHED else b""
     return [count, hashlib.blake2b(content, digest_size=8).hexdigest()]

@@ -15,7 +15,7 @@ _local = threading.local()
 
 
 class Slot(Generic[Value]):
-    """A named value of the current thread; `default` unless set."""
+    """A named thread-local value; `default` in threads that have not set it."""
 
     def __init__(self, name: str, default: Value) -> None:
         self.name = name

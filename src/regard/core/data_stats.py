@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 
 LARGE_TOKENS = 500_000  # from this many tokens on, defaults favor speed
-SMALL_VOCABULARY = 128  # tokens; short embeddings suffice
+SMALL_VOCABULARY = 128  # tokens; up to this size, short embeddings suffice
 
 
 @dataclass(frozen=True)
 class DataStats:
-    """Statistics of the training data. tokens: of all sides and examples; outputs: size of the
-    target vocabulary or number of labels; subwords: whether tokens are words or subwords; labels:
-    whether predictions are labels; vectors: values per vector (0 for text); inputs: size of the
-    source vocabulary; source: the kind of input."""
+    """Statistics of the training data.
+
+    tokens: number of tokens of all examples, source and target. outputs: size of the target
+    vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
+    characters. labels: whether predictions are labels. vectors: values per input vector (0 for
+    text). inputs: size of the source vocabulary (0 if not known). source: kind of input.
+    """
 
     examples: int
     tokens: int
@@ -24,7 +27,7 @@ class DataStats:
 
     @property
     def reason(self) -> str:
-        """Return the reason of most automatic settings: the data size."""
+        """Return the data size as text, the reason printed for most automatic settings."""
         examples = f"{self.examples:,} examples" if self.examples > 1 else ""
         tokens = f"{self.tokens:,} tokens" if self.tokens > self.examples else ""
         return ", ".join(filter(None, (examples, tokens))) or "1 example"
@@ -36,7 +39,7 @@ class DataStats:
 
     @property
     def has_few_tokens(self) -> bool:
-        """Return whether the vocabulary is so small that short embeddings suffice."""
+        """Return whether the data is large but both vocabularies need only short embeddings."""
         return (
             0 < self.inputs <= SMALL_VOCABULARY
             and self.outputs <= SMALL_VOCABULARY

@@ -9,10 +9,10 @@ import sys
 
 
 class UserError(ValueError):
-    """An error that the user can fix: where, what is wrong, what was expected, what was found.
+    """An error that the user can fix. message: `WHERE: what is wrong: expected X, found Y`.
 
-    The command line prints it without a traceback and exits with code 2. note: explains; help:
-    what to type or change. Both are optional.
+    The command line prints it without a traceback and exits with code 2. note: an explanation.
+    help: what to type or change.
     """
 
     def __init__(self, message: str, *, note: str = "", help: str = "") -> None:
@@ -47,7 +47,7 @@ def note(text: str) -> None:
 
 
 def print_error(error: object) -> None:
-    """Print why a process exits to stderr, with its rank unless it is the main process."""
+    """Print the error that ends a process to stderr, with the rank unless it is rank 0."""
     where = f"rank {_rank()} on {os.uname().nodename}: " if _rank() else ""
     print(f"{where}error: {error}", file=sys.stderr, flush=True)
 

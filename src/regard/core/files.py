@@ -1,4 +1,4 @@
-"""Read small files, and write them atomically."""
+"""Small files: reading, and atomic writing."""
 
 import contextlib
 import json
@@ -10,12 +10,12 @@ from regard.core.errors import UserError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file atomically: on failure the old one stays."""
+    """Write a UTF-8 file atomically: on failure the old file stays."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically: on failure the old one stays."""
+    """Write a file atomically: on failure the old file stays."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with open(temporary, "wb") as file:
@@ -37,7 +37,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
+    """Return the content of a JSON file of a model folder; raise UserError if it is unreadable."""
     try:
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_fields(path: Path, *names: str) -> list[Any]:
-    """Return the values of these fields of a JSON file."""
+    """Return the values of these fields of a JSON file; raise UserError if one is missing."""
     fields = read_json(path)
     for name in names:
         if not isinstance(fields, dict) or name not in fields:

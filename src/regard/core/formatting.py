@@ -24,5 +24,5 @@ def duration(seconds: float) -> str:
 
 
 def count_noun(count: int, noun: str) -> str:
-    """Return '1 tag', '2 tags', '3,000 tags'."""
+    """Return a count with its noun: '1 tag', '2 tags', '3,000 tags'."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,15 +1,15 @@
-"""How much text is read into memory at once."""
+"""The limit for the text that is read into memory at once."""
 
 import os
 import re
 
 from regard.core.errors import UserError
 
-MEMORY = 256 * 1024**2  # bytes of text; as Python objects they take some ten times that
+MEMORY = 256 * 1024**2  # bytes of text; as Python objects, about ten times as much
 
 
 def memory_limit() -> int:
-    """Return the bytes above which a file is read in chunks ($REGARD_MEMORY, e.g. 500MB)."""
+    """Return the size in bytes above which a file is read in chunks ($REGARD_MEMORY=500MB)."""
     value = os.environ.get("REGARD_MEMORY", "").strip()
     if not value:
         return MEMORY

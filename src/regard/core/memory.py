@@ -1,4 +1,7 @@
-"""Keep freed memory: by default glibc maps and faults in every large tensor at each step."""
+"""Settings of malloc in glibc that keep freed memory.
+
+By default glibc returns the memory of large tensors to the system, so each step has page faults.
+"""
 
 import ctypes
 import sys
@@ -10,7 +13,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def tune_malloc() -> bool:
-    """Make glibc serve large blocks from its heap and keep them; return False without glibc.
+    """Make glibc allocate large blocks on its heap and keep them; return whether this worked.
 
     Also flush denormal numbers, which are slow on CPUs, to zero.
     """
@@ -18,14 +21,14 @@ def tune_malloc() -> bool:
     mallopt = _glibc("mallopt")
     if mallopt is None:
         return False
-    largest, old_limit = 2**31 - 1, 2**25  # older versions of glibc reject more than the second
+    largest, old_limit = 2**31 - 1, 2**25  # older versions of glibc reject more than old_limit
     mapped = mallopt(M_MMAP_THRESHOLD, largest) or mallopt(M_MMAP_THRESHOLD, old_limit)
     trimmed = mallopt(M_TRIM_THRESHOLD, largest)
     return bool(mapped) and bool(trimmed)
 
 
 def trim_malloc() -> bool:
-    """Return freed memory that glibc keeps to the system."""
+    """Release freed memory that glibc keeps; return whether any was released to the system."""
     trim = _glibc("malloc_trim")
     return trim is not None and bool(trim(0))
 

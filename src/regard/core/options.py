@@ -21,7 +21,7 @@ class AutoSetting:
 
 
 class DerivedSetting(AutoSetting):
-    """A setting that follows from others and is not worth a line of output."""
+    """A setting that follows from other settings and is not printed."""
 
     is_printed: ClassVar[bool] = False
 
@@ -29,9 +29,10 @@ class DerivedSetting(AutoSetting):
 class Options(BaseModel):
     """Settings of one component, validated on creation and immutable.
 
-    A slot that holds one of several kinds accepts the name of a kind: `norm: rms` is
-    `norm: {kind: rms}`. exports: the engines besides torch that support this part of a model;
-    is_auto: whether it is a placeholder for a kind that is chosen automatically.
+    A slot is a field that holds one of several options classes, which differ in `kind`. It also
+    accepts the name of a kind: `norm: rms` means `norm: {kind: rms}`.
+    exports: engines other than torch that can run this component (None: no restriction).
+    is_auto: whether this kind is a placeholder, to be replaced by an automatic choice.
     """
 
     exports: ClassVar[frozenset[str] | None] = None
@@ -47,14 +48,14 @@ class Options(BaseModel):
         return tree | {key: {"kind": tree[key]} for key in names} if names else tree
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Propose values for unset settings, as soon as the settings they depend on are set.
+        """Yield values for unset settings, as soon as the settings they depend on are set.
 
-        Keys are relative to these options; config: the full configuration.
+        Keys are relative to this component. config: the full configuration.
         """
         yield from ()
 
     def auto_settings(self, reason: str, **values: Any) -> Iterator[AutoSetting]:
-        """Propose these values for those of the settings that are unset."""
+        """Yield a proposal for each of these settings that is unset."""
         for name, value in values.items():
             if getattr(self, name) is None:
                 yield AutoSetting(name, value, reason)
@@ -68,7 +69,7 @@ def slots(options: type[BaseModel]) -> frozenset[str]:
 
 
 def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all nested options with their paths, in the order of the settings."""
+    """Yield the dotted path and the value of all nested options, in the order of the fields."""
     for name in type(options).model_fields:
         part = getattr(options, name)
         if isinstance(part, Options):
@@ -100,7 +101,7 @@ def kinds_of(annotation: Any) -> dict[str, type[BaseModel]]:
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested sections as dotted keys."""
+    """Return nested sections as a flat dict with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Distributed training and inference: the only module that knows about other processes.
 
-torchrun starts the processes and sets their ranks. With a single process every function here is
-the identity, so that callers need not ask how many processes run.
+torchrun starts the processes and sets their ranks. All functions also work in a single process,
+so callers need not check how many processes run.
 """
 
 import contextlib
@@ -85,13 +85,13 @@ def run_id() -> str:
 
 
 def barrier() -> None:
-    """Wait until all processes are here."""
+    """Wait until all processes reach this call."""
     if world_size() > 1:
         dist.barrier()
 
 
 def main_process_first(work: Callable[[], Value]) -> Value:
-    """Return the result of `work`; the main process goes first, so that others find its cache."""
+    """Return the result of `work`; the main process runs first, and the others use its cache."""
     if not is_main_process():
         barrier()
     result = work()
@@ -101,7 +101,7 @@ def main_process_first(work: Callable[[], Value]) -> Value:
 
 
 def broadcast(value: Value) -> Value:
-    """Return the value of the main process."""
+    """Return the main process's value, in every process."""
     if world_size() == 1:
         return value
     box = [value]
@@ -110,7 +110,7 @@ def broadcast(value: Value) -> Value:
 
 
 def all_reduce_sum(numbers: Sequence[float]) -> list[float]:
-    """Return the sums of the numbers over all processes."""
+    """Return the sum of each number over all processes."""
     if world_size() == 1:
         return list(numbers)
     values = torch.tensor(numbers, dtype=torch.float64, device=device())
@@ -124,7 +124,7 @@ def shard_items(items: Sequence[Value]) -> list[Value]:
 
 
 def all_gather(items: list[Value]) -> list[Value]:
-    """Return the results of all processes, in the order before `shard_items`."""
+    """Return the items of all processes, in the order they had before `shard_items`."""
     if world_size() == 1:
         return items
     shards: list[list[Value]] = [[] for _ in range(world_size())]
@@ -141,7 +141,7 @@ def shard_rows(table: Rows) -> Rows:
 
 
 def all_gather_rows(tensor: Tensor) -> Tensor:
-    """Return the rows of all processes, in the order before `shard_rows`."""
+    """Return the rows of all processes, in the order they had before `shard_rows`."""
     if world_size() == 1:
         return tensor
     return torch.stack(all_gather(list(tensor.cpu().unbind(0))))
@@ -164,7 +164,7 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
             f"training.parallel=fsdp: expected torch 2.13 or newer, found {torch.__version__}",
             help="pip install -U torch, or use training.parallel=ddp",
         )
-    # It warns that outputs are views, which must not be written to; nothing here does.
+    # FSDP2 warns that outputs are views, which must not be modified in place. No model here does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
     for layer in _layers(model):
         fully_shard(layer)
@@ -173,7 +173,7 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
 
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield the members of the outermost module lists."""
+    """Yield the modules in the outermost ModuleLists: the layers of encoder and decoder."""
     for child in module.children():
         if isinstance(child, nn.ModuleList):
             yield from child
@@ -183,11 +183,11 @@ def _layers(module: nn.Module) -> Iterator[nn.Module]:
 
 @contextlib.contextmanager
 def gradient_sync(engine: nn.Module, is_last: bool) -> Iterator[None]:
-    """Sum gradients over processes in the last backward pass of an update, not in earlier ones."""
+    """Synchronize gradients inside the block only in the last backward pass of an update."""
     if isinstance(engine, DistributedDataParallel) and not is_last:
         with engine.no_sync():
             return (yield)
-    for module in _sharded_modules(engine)[:1]:  # it notifies the others
+    for module in _sharded_modules(engine)[:1]:  # the root sets it for all layers
         module.set_requires_gradient_sync(is_last)
     yield
 
@@ -230,12 +230,12 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def full_tensor(tensor: Any) -> Tensor:
-    """Return the full tensor of one that may be sharded."""
+    """Return the full, detached tensor of a tensor that may be sharded."""
     return (tensor.full_tensor() if is_sharded(tensor) else tensor).detach()
 
 
 def shard_like(value: Tensor, like: Any) -> Tensor:
-    """Return a full tensor sharded like another one of the same shape."""
+    """Return a full tensor sharded like `like`, if `like` is sharded and has the same shape."""
     value = value.to(like.device)
     if not is_sharded(like) or value.shape != like.shape:
         return value

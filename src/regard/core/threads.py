@@ -1,7 +1,7 @@
 """Parallel work in threads, each of which runs torch operations in a single thread.
 
-With two threads inside each operation, threads synchronize many times per step of a small model.
-With two threads that each compute all operations for part of the rows, they do not.
+Threads inside each operation synchronize many times per step of a small model. Threads that each
+compute all operations for part of the rows do not.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
-    """Return the results of the items in order; sequentially if `threads` is 1."""
+    """Apply `work` to each item in a pool of threads; return the results in order."""
     if threads < 2:
         return [work(item) for item in items]
     with single_threaded_torch():
@@ -39,7 +39,7 @@ def single_threaded_torch() -> Iterator[None]:
 
 
 def num_threads() -> int:
-    """Return the number of torch threads, also inside `single_threaded_torch`."""
+    """Return the number of torch threads; inside `single_threaded_torch`, that before the block."""
     return max([torch.get_num_threads(), *_outer])
 
 

@@ -26,15 +26,15 @@ Result = TypeVar("Result")
 def num_workers() -> int:
     """Return how many worker processes to use; 1 if forking this process is not safe.
 
-    Forking is safe on Linux if nothing runs on a GPU and the caller is the main thread.
-    REGARD_WORKERS overrides it, except that only the main thread forks: a server has other
-    threads, and connections that its forks would keep open.
+    Forking is safe on Linux if neither CUDA nor torch.distributed is in use and the caller is the
+    main thread. REGARD_WORKERS overrides the number, except that only the main thread forks: a
+    server has other threads, and connections that its forks would keep open.
     """
     value = os.environ.get("REGARD_WORKERS")
     if value is not None and (not value.isdecimal() or int(value) < 1):
         raise UserError(f"REGARD_WORKERS: expected a number of processes >= 1, found {value!r}")
     can_fork = "fork" in multiprocessing.get_all_start_methods()
-    if not can_fork or multiprocessing.current_process().daemon:  # daemons have no children
+    if not can_fork or multiprocessing.current_process().daemon:  # daemons may not have children
         return 1
     main = threading.current_thread() is threading.main_thread()
     if value is not None:
@@ -45,9 +45,10 @@ def num_workers() -> int:
 
 
 def fork_map(work: Callable[[Item], Result], items: Sequence[Item], count: int) -> Iterator[Result]:
-    """Yield the results of the items in order, as they become ready; free workers take the next.
+    """Apply `work` to the items in `count` worker processes; yield the results in order.
 
-    An error in a worker is raised here. No worker outlives the call.
+    A worker that becomes free takes the next item. An error in a worker is raised here. No worker
+    outlives the call.
     """
     context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
@@ -108,7 +109,7 @@ def _serve(
     """
     for other in others:
         other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -122,7 +123,7 @@ def _serve(
 
 @contextlib.contextmanager
 def _quiet_fork() -> Iterator[None]:
-    """Suppress the warning about forking with threads: those of torch are asleep."""
+    """Suppress the warning about forking a process with threads, since torch's threads are idle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         yield

@@ -27,14 +27,14 @@ FILES = ("model.safetensors", "training.safetensors", "state.json")
 
 
 def save_checkpoint(run: Run) -> None:
-    """Write `checkpoint/` atomically and keep the previous one as `checkpoint.prev/`."""
+    """Write `checkpoint/` atomically and keep the previous checkpoint as `checkpoint.prev/`."""
     folder = run.folder
     new, current, previous = (
         folder / name for name in ("checkpoint.tmp", "checkpoint", "checkpoint.prev")
     )
     tensors = dict(_tensors(run))
     if not parallel.is_main_process():
-        save_weights(run.model, new)  # joins the gathering of shards
+        save_weights(run.model, new)  # takes part in gathering sharded weights; writes nothing
         return
     shutil.rmtree(new, ignore_errors=True)
     try:
@@ -53,7 +53,7 @@ def save_checkpoint(run: Run) -> None:
 
 
 def load_checkpoint(run: Run) -> None:
-    """Restore the newest intact checkpoint; a run without one starts from step 0."""
+    """Restore the newest intact checkpoint; a run without a checkpoint starts from step 0."""
     path = parallel.broadcast(_newest(run.folder))
     if path is None:
         return
@@ -86,7 +86,7 @@ def load_checkpoint(run: Run) -> None:
 
 
 def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
-    """Yield all tensors of training except the weights, by name, unsharded."""
+    """Yield the name and the unsharded value of each training tensor except the weights."""
     names = {id(p): name for name, p in unique_tensors(run.model).items()}
     for optimizer in run.optimizers:
         for parameter, values in optimizer.state.items():
@@ -103,7 +103,7 @@ def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
 
 
 def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
-    """Restore the state of each parameter in the optimizer that owns it."""
+    """Restore the optimizer state of each parameter. tensors: values by `key/parameter name`."""
     parameters = unique_tensors(run.model)
     owners = {
         id(parameter): optimizer
@@ -118,13 +118,16 @@ def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
 
 
 def _indices(name: str) -> tuple[int, int]:
-    """Return the two numbers of a name such as 0/12."""
+    """Return the group and the index in a tensor name such as `0/12`."""
     group, index = name.split("/")
     return int(group), int(index)
 
 
 def _newest(folder: Path) -> Path | None:
-    """Return the newest intact checkpoint; warn if it is not the newest one."""
+    """Return the newest intact checkpoint, if any; warn if a newer one is corrupted.
+
+    Raise UserError if all are corrupted. Processes other than the main process return None.
+    """
     if not parallel.is_main_process():
         return None
     problems: list[str] = []
@@ -159,7 +162,7 @@ def _problem(folder: Path) -> str:
 
 
 def _checksum(path: Path) -> str:
-    """Return a checksum of a file."""
+    """Return the BLAKE2b checksum of a file in hexadecimal."""
     digest = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
         while block := file.read(1 << 22):

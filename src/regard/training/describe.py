@@ -1,4 +1,4 @@
-"""Write the metadata of a run before its first step."""
+"""Metadata of a run, written before its first step."""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,10 +13,13 @@ from regard.training.run import Run, examples_of, fingerprints
 
 
 def describe(run: Run, extra: dict[str, Any]) -> None:
-    """Write everything known before the first step; `run.json` last."""
+    """Write all files that are known before the first step.
+
+    `run.json` is written last, since it marks a run. extra: additional fields of `run.json`.
+    """
     if parallel.is_main_process():
         _write_settings(run)
-    if run.pretrained_weights:  # a run killed early must find them here
+    if run.pretrained_weights:  # on resume they are read from the checkpoint
         save_checkpoint(run)
     metadata = {
         "name": run.folder.name,
@@ -38,7 +41,7 @@ def describe(run: Run, extra: dict[str, Any]) -> None:
 
 
 def _write_settings(run: Run) -> None:
-    """Write settings, vocabulary and the data check."""
+    """Write settings, vocabulary and the result of the data check."""
     run.folder.mkdir(parents=True, exist_ok=True)
     write_text(run.folder / "version.txt", f"{__version__}\n")  # marks a folder of regard
     write_text(run.folder / "config.yaml", run.config.dump())

@@ -16,7 +16,7 @@ from regard.training.run import Run
 from regard.views.report.score_table import format_score
 
 EXTRA_METRICS = ("ser", "macro_f1", "rmse", "perplexity", "bits_per_character")
-LINE_SECONDS = 15.0  # between lines without a terminal
+LINE_SECONDS = 15.0  # between progress lines without a terminal
 
 
 def choose_display() -> Display:
@@ -25,21 +25,21 @@ def choose_display() -> Display:
 
 
 class PlainDisplay(Display):
-    """Plain lines on stderr."""
+    """A display that prints plain lines to stderr."""
 
     def __init__(self) -> None:
         self.console = Console(
             stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
         self.last_score = ""
-        self.last_line = 0.0  # when it was printed
+        self.last_line = 0.0  # training time in seconds at the last progress line
 
     def print(self, text: str, style: str = "") -> None:
         """Print one line."""
         self.console.print(text, style=style)
 
     def start(self, run: Run) -> None:
-        """Print the data, the automatic settings and the model."""
+        """Print the data check, the automatic settings and the model size."""
         for line in (run.check.short() if run.check else []) + run.notes:
             self.print(line, "yellow" if line.startswith("warning:") else "")
         for reason, settings in itertools.groupby(run.auto_settings, key=lambda one: one.reason):
@@ -98,7 +98,7 @@ class PlainDisplay(Display):
         names = [metric, *(n for n in result.evaluation.scores if n != metric)]
         for name in names:
             interval = ""
-            if name == metric and name in result.intervals:  # perplexity has none
+            if name == metric and name in result.intervals:  # perplexity has no interval
                 low, high = (format_score(name, bound, 2) for bound in result.intervals[name])
                 interval = f"   (95 %: {low} to {high})"
             value = format_score(name, result.evaluation.scores[name], 2)
@@ -119,7 +119,7 @@ class PlainDisplay(Display):
 
 
 class LiveDisplay(PlainDisplay):
-    """A live progress line, with messages above it."""
+    """A display with a live progress line and messages above it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class LiveDisplay(PlainDisplay):
 
 
 def sample_line(sample: dict[str, Any]) -> str:
-    """Return a sample prediction with its reference, or a generated text, as a line."""
+    """Return a line with a sample prediction and its reference, or with a generated text."""
     if sample.get("kind") == "generated":
         return f"  > {sample['text'][:200]!r}"
     text, references = sample["prediction"], sample["references"]

@@ -19,7 +19,7 @@ LOG_EVERY = 10  # steps per line of metrics.jsonl
 
 
 class Display:
-    """A display of training progress: this one shows nothing; subclasses override it."""
+    """A display of training progress. This base class shows nothing; subclasses override it."""
 
     def start(self, run: Run) -> None: ...
 
@@ -36,7 +36,11 @@ class Display:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """Scores of a validation, its examples, and whether the model is the best so far."""
+    """The result of a validation.
+
+    examples: the dev examples that were scored. best: whether the model is the best so far.
+    intervals: confidence interval of each metric. samples: example predictions to show.
+    """
 
     evaluation: Evaluation
     examples: list[Example]
@@ -46,10 +50,10 @@ class ValidationResult:
 
 
 class Log:
-    """Write a line of metrics.jsonl every few steps and notify the display of each step.
+    """The writer of metrics.jsonl, one line every few steps. It also notifies the display.
 
-    The sums since the last line are part of the training state, so that a resumed run writes the
-    same lines as an uninterrupted one.
+    The sums since the last line (`log_window`) are part of the training state. A resumed run
+    therefore writes the same lines as an uninterrupted run.
     """
 
     def __init__(self, run: Run, display: Display) -> None:
@@ -59,9 +63,9 @@ class Log:
         self.speed = 0.0
 
     def add(self, record: StepRecord) -> None:
-        """Log one update."""
+        """Add an update to the sums, write a line if one is due, and notify the display."""
         window = self.run.state.log_window
-        norm = record.norm if math.isfinite(record.norm) else 0.0  # float16: the step was skipped
+        norm = record.norm if math.isfinite(record.norm) else 0.0  # float16: a skipped step
         each = {
             "steps": 1,
             "tokens": record.tokens,
@@ -87,7 +91,7 @@ class Log:
         self.since += self.run.state.seconds - start
 
     def write(self) -> None:
-        """Write one line for the updates since the last line."""
+        """Write one line with means over the updates since the last line."""
         state = self.run.state
         window = state.log_window
         if not window:

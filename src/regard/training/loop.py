@@ -14,7 +14,7 @@ from regard.training.update import MicroBatch, Update, update
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord(Update):
-    """One update and its position in the run. progress: finished fraction of the run."""
+    """Statistics of an update and its position in the run. progress: finished fraction."""
 
     step: int
     epoch: float
@@ -24,7 +24,7 @@ class StepRecord(Update):
 
 
 def train(run: Run) -> Iterator[StepRecord]:
-    """Train until the limit of steps, epochs or time is reached."""
+    """Train until a limit of steps, epochs or time is reached; yield a record per update."""
     config, state = run.config.training, run.state
     assert config.lr is not None
     run.start_clock()
@@ -42,7 +42,7 @@ def train(run: Run) -> Iterator[StepRecord]:
 
 
 def solve(run: Run) -> Iterator[StepRecord]:
-    """Solve a model in closed form: a single update."""
+    """Fit the model in closed form, without gradients; yield a single record."""
     run.start_clock()
     run.task.solve(run.model, run.corpus, run.config.objective)
     run.state.step, run.state.epoch = 1, 1
@@ -65,7 +65,10 @@ def _record(run: Run, result: Update, lr: float) -> StepRecord:
 
 
 def progress_fraction(run: Run) -> float:
-    """Return the finished fraction of the run, by the limit that is closest."""
+    """Return the finished fraction of the run: the largest of its fractions of time, steps, epochs.
+
+    A closed-form fit is finished after one step.
+    """
     config, state = run.config.training, run.state
     fractions = [float(state.step > 0 and not config.optimizer.stepwise)]
     if config.budget:
@@ -79,9 +82,9 @@ def progress_fraction(run: Run) -> float:
 
 
 def _updates(run: Run) -> Iterator[list[MicroBatch]]:
-    """Yield the batches of each update from the current position on, endlessly.
+    """Yield the batches of each update, endlessly, from the current position in the run.
 
-    An update never crosses the end of an epoch; the last one may have fewer batches.
+    An update never spans two epochs; the last update of an epoch may have fewer batches.
     """
     epoch, position = run.state.epoch, run.state.position
     while True:
@@ -93,11 +96,11 @@ def _updates(run: Run) -> Iterator[list[MicroBatch]]:
 
 
 def _local_batches(run: Run, order: list[np.ndarray], start: int) -> list[MicroBatch]:
-    """Return this process's batches of an update.
+    """Return this process's batches of an update. start: index of its first batch in the epoch.
 
-    For a sequential corpus each process has its own rows of all batches. Otherwise it has its own
-    batches; a process without one, at the end of an epoch, computes another's with weight 0, since
-    the others wait for its gradients.
+    With a sequential corpus, each process takes some rows of every batch. Otherwise each process
+    takes complete batches. At the end of an epoch, a process may lack a batch. It then computes
+    the first batch of the update with weight 0, since the others wait for its gradients.
     """
     indices = range(start, min(start + run.batches, len(order)))
     if run.corpus.sequential:
@@ -117,10 +120,10 @@ def _local_batches(run: Run, order: list[np.ndarray], start: int) -> list[MicroB
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
-    """Return the batches of an epoch as rows of the corpus; computed once per epoch."""
+    """Return the corpus indices of the examples in each batch of an epoch, computed once."""
     config = run.config.training
     assert config.batch_tokens is not None
     if run.order is None or run.order[0] != epoch:
-        run.order = None  # free the old one first
+        run.order = None  # free the previous order first
         run.order = epoch, run.corpus.order(config.batch_tokens, config.seed, epoch)
     return run.order[1]

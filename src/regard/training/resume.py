@@ -19,7 +19,10 @@ from regard.views.report import write_report
 
 
 def resume(args: TrainArgs, print_config: bool) -> Run | None:
-    """Return the run of a folder as it was saved, or None if it is finished."""
+    """Return the run in `args.out`, restored from its checkpoint, or None if it is finished.
+
+    With print_config, print the configuration and return None.
+    """
     folder = args.out
     assert folder is not None
     config = read_config(folder)
@@ -45,7 +48,7 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
     if run.state.finished and (folder / "scores.json").exists():
         info(f"{folder}: already finished ({run.state.step} steps)")
         if parallel.is_main_process():
-            write_report(folder)  # it may have been killed before that
+            write_report(folder)  # the run may have been killed before writing it
         return None
     if parallel.is_main_process():
         for temporary in folder.glob(".*.new"):
@@ -56,7 +59,7 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
 
 
 def _check_inputs(args: TrainArgs, folder: Path, metadata: dict[str, Any]) -> None:
-    """Raise UserError if --init-from or --unlabeled differ from those of the run."""
+    """Raise UserError if --init-from or --unlabeled differ from what the run started with."""
     options = {"init_from": args.init_from and str(args.init_from), "unlabeled": args.unlabeled}
     for name, option in (("init_from", "--init-from"), ("unlabeled", "--unlabeled")):
         if options[name] and options[name] != metadata.get(name):
@@ -68,16 +71,19 @@ def _check_inputs(args: TrainArgs, folder: Path, metadata: dict[str, Any]) -> No
 
 
 def _truncate_log(path: Path, state: TrainingState) -> None:
-    """Drop the lines of a log after the checkpoint: a killed run repeats that part."""
+    """Drop the log lines written after the checkpoint; the resumed run writes them again."""
     text = path.read_text("utf-8") if path.exists() else ""
-    lines = text.split("\n")[:-1]  # what follows the last line end is incomplete
+    lines = text.split("\n")[:-1]  # text after the last newline is an incomplete line
     kept = "".join(f"{line}\n" for line in lines if _step(line) <= _last(line, state))
     if kept != text:
         write_text(path, kept)
 
 
 def _last(line: str, state: TrainingState) -> int:
-    """Return the last step whose line of this kind precedes the checkpoint."""
+    """Return the last step whose lines to keep: that of the checkpoint, or the previous step.
+
+    The checkpoint may have been saved before the line of its step was written.
+    """
     is_train = '"kind": "train"' in line
     is_logged = not state.log_window if is_train else state.validated_step == state.step
     return state.step if is_logged else state.step - 1
@@ -93,9 +99,10 @@ def _step(line: str) -> float:
 
 
 def _check_settings(args: TrainArgs, folder: Path, config: Config, processes: int) -> None:
-    """Raise UserError if a setting differs from that of the run.
+    """Raise UserError if a setting differs from the saved setting of the run.
 
-    Only training.accumulation_steps may change, with the number of processes.
+    Only training.accumulation_steps may change. Its product with the number of processes, the
+    batches per update, must stay the same. processes: their number at the start of the run.
     """
     requested = flatten(load_config(args.recipe, args.settings).model_dump(mode="json"))
     named = read_recipe(args.recipe) if args.recipe else {}

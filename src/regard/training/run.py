@@ -1,4 +1,4 @@
-"""A run: everything that training needs, and its folder."""
+"""A training run: its model, data, optimizers, state and folder."""
 
 import hashlib
 import time
@@ -22,7 +22,12 @@ from regard.tasks.task import DataCheck, Task
 
 @dataclass
 class TrainingState:
-    """The training state. position: batches of this epoch already used."""
+    """The values that change during training and are saved in each checkpoint.
+
+    position: number of batches of this epoch already used. seconds: training time so far.
+    last_tenth: tenths of the run finished at the last step. next_validation_at: training time of
+    the earliest next validation. saved_seconds: training time of the last checkpoint.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -36,7 +41,7 @@ class TrainingState:
     last_tenth: int = 0
     next_validation_at: float = 0.0
     saved_seconds: float = 0.0
-    loss_scale: float = 65536.0  # float16: factor of the loss
+    loss_scale: float = 65536.0  # float16: factor applied to the loss
     steps_since_rescale: int = 0  # updates since loss_scale changed
     noise_means: list[float] = field(default_factory=list)  # see gradient_noise.py
     log_window: dict[str, Any] = field(default_factory=dict)  # see log.py
@@ -63,20 +68,20 @@ class Run:
     notes: list[str] = field(default_factory=list)
     pretrained_weights: list[str] = field(
         default_factory=list
-    )  # names of weights from another model
+    )  # names of weights copied from another model
     carry: Tree = None  # state carried over to the next batch, for sequential corpora
     previous_gradients: list[torch.Tensor] = field(default_factory=list)  # see gradient_noise.py
     interrupted: list[int] = field(default_factory=list)  # received signals
-    order: tuple[int, list[np.ndarray]] | None = None  # epoch and its batches
+    order: tuple[int, list[np.ndarray]] | None = None  # an epoch and the indices in its batches
     epoch_batches: int = 1
     clock_start: float = 0.0
 
     def start_clock(self) -> None:
-        """Start the clock at the seconds trained so far."""
+        """Start the clock; it counts on from the training time so far."""
         self.clock_start = time.monotonic() - self.state.seconds
 
     def read_clock(self) -> None:
-        """Update the training time so far, validation included."""
+        """Set `state.seconds` to the training time so far, validation included."""
         self.state.seconds = parallel.broadcast(time.monotonic() - self.clock_start)
 
     def weights(self) -> list[nn.Parameter]:
@@ -85,18 +90,21 @@ class Run:
 
     @property
     def rng_stream(self) -> int:
-        """Return the RNG stream of this process; one per rank for sequential corpora."""
+        """Return a number to mix into the seed: the rank if the corpus is sequential, else 0."""
         return parallel.rank() if self.corpus.sequential else 0
 
     @property
     def parameters(self) -> int:
-        """Return the number of parameters, tied ones once; of a count-based model, its entries."""
+        """Return the number of parameters, counting tied parameters once.
+
+        For a count-based model, which has no parameters, return the number of table entries.
+        """
         trained = sum(parameter.numel() for parameter in self.model.parameters())
         return trained or sum(table.numel() for table in self.model.buffers())
 
 
 def fingerprints(run: Run) -> dict[str, str]:
-    """Return digests of the training and dev examples, in order."""
+    """Return a digest of the training data and one of the dev data; the order matters."""
     dev = hashlib.sha256()
     for example in run.dev:
         dev.update(repr(example).encode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""A training session: log, validate, save and display the records of the loop."""
+"""A training session: the training loop with logging, validation, checkpoints and display."""
 
 import contextlib
 import signal
@@ -54,7 +54,9 @@ def train_run(run: Run, display: Display) -> bool:
             display.validated(run, last)
         run.state.finished = True
         save_checkpoint(run)
-        if parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop:  # during validation
+        if (
+            parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop
+        ):  # interrupted during validation
             save_and_stop(run, display)
             return False
     display.finished(run, finish(run, last))  # Ctrl-C stops this at once; --resume repeats it
@@ -62,21 +64,24 @@ def train_run(run: Run, display: Display) -> bool:
 
 
 def records(run: Run) -> Iterator[StepRecord]:
-    """Yield the remaining updates: those of the loop, or a single closed-form one."""
+    """Return an iterator over the remaining updates of the training loop or closed-form fit."""
     if run.state.finished or out_of_patience(run):
         return iter(())
     return train(run) if run.config.training.optimizer.stepwise else solve(run)
 
 
 def save(run: Run) -> None:
-    """Save a checkpoint."""
+    """Save a checkpoint and record the training time at which it was saved."""
     run.read_clock()
     run.state.saved_seconds = run.state.seconds
     save_checkpoint(run)
 
 
 def checkpoint_due(run: Run, record: StepRecord) -> bool:
-    """Return whether to save: every `checkpoint_every` steps or, with a budget, every minute."""
+    """Return whether to save a checkpoint.
+
+    That is every `checkpoint_every` steps or, if unset and with a time budget, every minute.
+    """
     config = run.config.training
     if config.checkpoint_every:
         return record.step % config.checkpoint_every == 0
@@ -84,9 +89,10 @@ def checkpoint_due(run: Run, record: StepRecord) -> bool:
 
 
 def validation_due(run: Run, record: StepRecord) -> bool:
-    """Return whether to validate: every `validate_every` steps, or ten times per run.
+    """Return whether to validate: every `validate_every` steps or, if unset, ten times per run.
 
-    With a budget, validation takes at most 1/30 of the time.
+    With a time budget, the first validation is after 30 % of the run. The training time between
+    validations is then at least 30 times the duration of a validation.
     """
     every = run.config.training.validate_every
     if every:
@@ -95,7 +101,7 @@ def validation_due(run: Run, record: StepRecord) -> bool:
     tenth = int(record.progress * VALIDATIONS)
     due = tenth > state.last_tenth
     state.last_tenth = tenth
-    if run.config.training.budget:  # the first one late: its cost is unknown
+    if run.config.training.budget:  # the first is late: its duration is unknown
         return due and tenth >= 3 and record.seconds >= state.next_validation_at
     return due
 
@@ -107,7 +113,7 @@ def out_of_patience(run: Run) -> bool:
 
 
 def save_and_stop(run: Run, display: Display) -> None:
-    """Leave the run so that it can be used and resumed."""
+    """Write the weights of an interrupted run, if no model is saved yet, and its report."""
     if run.state.best_score is None:
         save_weights(run.model, run.folder / "model.safetensors")
     if parallel.is_main_process():
@@ -118,9 +124,10 @@ def save_and_stop(run: Run, display: Display) -> None:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """Yield a list of received signals (SIGINT, SIGTERM); a second one stops at once.
+    """Collect SIGINT and SIGTERM in a list inside the block; a second signal stops at once.
 
-    Under torchrun one Ctrl-C arrives twice, from the terminal and from torchrun.
+    Under torchrun one Ctrl-C arrives twice, from the terminal and from torchrun. A second signal
+    within ECHO_SECONDS therefore does not stop the run at once.
     """
     received: list[int] = []
     first = 0.0
@@ -134,7 +141,7 @@ def catch_signals() -> Iterator[list[int]]:
 
     try:
         before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: nothing to catch there
+    except ValueError:  # only the main thread receives signals
         yield received
         return
     try:

@@ -1,4 +1,4 @@
-"""Gradients of a batch in several threads, each with a shard of its rows.
+"""Gradients of a batch, computed in several threads. Each thread computes a shard of the rows.
 
 On two cores, two threads inside each operation train an LSTM 1.3 times as fast as one. Two
 threads that each compute all operations for half of the rows save another quarter of the time.
@@ -27,10 +27,10 @@ def backward(
     threads: int,
     context: Context = DONE,
 ) -> Loss:
-    """Return the loss of a batch; accumulate the gradients of its sum divided by `count`.
+    """Accumulate the gradients of the summed loss divided by `count`; return the loss.
 
-    Results are deterministic: each shard samples from its own generator, seeded from torch's, and
-    gradients are summed in the order of the shards.
+    Results are deterministic. Each shard samples from its own generator, which is seeded from
+    torch's default generator. Gradients are summed in the order of the shards.
     """
     pieces = [batch] if needs_batch(model) else parts(batch, threads)
     if len(pieces) == 1:
@@ -55,20 +55,22 @@ def backward(
 
 
 def _autocast(kind: torch.dtype | None) -> contextlib.AbstractContextManager[None]:
-    """Return the autocast context of the calling thread for another thread. Rounded weights are
-    not cached, since all threads would share the cache."""
+    """Return an autocast context for a worker thread. kind: the type in the calling thread.
+
+    Rounded weights are not cached, since all threads would share the cache.
+    """
     if kind is None:
         return contextlib.nullcontext()
     return torch.autocast("cpu", kind, cache_enabled=False)
 
 
 def needs_batch(model: nn.Module) -> bool:
-    """Return whether a module computes statistics over rows, so that rows must stay together."""
+    """Return whether a module computes statistics over all rows, so the batch cannot be split."""
     return any(getattr(part, "needs_batch", False) for part in model.modules())
 
 
 def parts(batch: Batch, threads: int) -> list[Batch]:
-    """Return the batch split by rows, one shard per thread, unless shards would be too small."""
+    """Split the batch by rows into one shard per thread, unless shards would be too small."""
     count = 1 if batch.masks[0].is_cuda else min(threads, batch.rows // MIN_ROWS)
     if count < 2:
         return [batch]
@@ -77,7 +79,7 @@ def parts(batch: Batch, threads: int) -> list[Batch]:
 
 
 def _joined(losses: list[Loss]) -> Loss:
-    """Return the loss of all shards together, without its graph."""
+    """Return the summed loss of all shards, detached from the autograd graph."""
     total = torch.stack([loss.sum.detach() for loss in losses]).sum()
     logged = {
         name: torch.stack([loss.parts[name] for loss in losses]).sum() for name in losses[0].parts
@@ -87,7 +89,7 @@ def _joined(losses: list[Loss]) -> Loss:
 
 
 def _add(weights: list[nn.Parameter], gradients: tuple[Tensor | None, ...]) -> None:
-    """Add gradients to the existing ones."""
+    """Add gradients to the `grad` of the weights."""
     for weight, gradient in zip(weights, gradients, strict=True):
         if gradient is not None and weight.grad is None:
             weight.grad = gradient

@@ -1,4 +1,4 @@
-"""Create a new run, or restore one from its last checkpoint."""
+"""Creation of a new run, and restoration of a run from its last checkpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def start_run(
     dev: Sequence[Pair],
     pretrained: PretrainedModel | None = None,
 ) -> Run:
-    """Return a new run, optionally initialized from a pretrained model. Nothing is written."""
+    """Return a new run, optionally initialized from a pretrained model. Write no files."""
     if not dev:
         raise UserError("the dev set is empty: it is needed to select the best model")
     inherited: list[AutoSetting] = []
@@ -59,7 +59,11 @@ def start_run(
 def _fit(
     config: Config, train: Sequence[Pair], like: Task | None
 ) -> tuple[Task, Corpus, Any, list[AutoSetting], list[str]]:
-    """Return the task, the corpus, the options, automatic settings and notes."""
+    """Fit the task to the training data, e.g. build its vocabularies.
+
+    Return the task, the corpus, the complete options, the automatic settings, and notes to print.
+    like: the task of the pretrained model, whose vocabularies are reused.
+    """
     task, options, auto_settings = config.task.fit(
         config.task.trainable(train)[0], config.model, like
     )
@@ -68,7 +72,7 @@ def _fit(
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
-    """Return a run as its last checkpoint left it; raise UserError if the data changed."""
+    """Return a run restored from its last checkpoint; raise UserError if the data changed."""
     config = read_config(folder)
     metadata = read_json(folder / "run.json")
     task = config.task.load(folder)
@@ -110,13 +114,16 @@ def _assemble(
     pretrained: PretrainedModel | None = None,
     weight_names: Sequence[str] = (),
 ) -> Run:
-    """Return a run with model and optimizer of a complete configuration, seeded."""
+    """Seed torch, build model and optimizers from a complete configuration, and return the run.
+
+    weight_names: on resume, the weights that came from a pretrained model.
+    """
     training = config.training
     torch.manual_seed(training.seed)
     device = parallel.device()
     model = task.build(config.model)
     check_corpus_lengths(model, corpus)
-    if has_max_length(model):  # else they need not be made numbers yet
+    if has_max_length(model):  # otherwise the dev set is not encoded yet
         check_corpus_lengths(model, task.corpus(dev))
     training.init.apply(model)
     names = list(weight_names) if pretrained is None else load_matching_weights(model, pretrained)

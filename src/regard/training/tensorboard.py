@@ -50,8 +50,8 @@ class TensorBoard(Display):
         from torch.utils.tensorboard import SummaryWriter
 
         self.display.start(run)
-        # purge_step voids older files of a resumed run. They stay, since a running TensorBoard
-        # does not handle deleted files.
+        # purge_step makes TensorBoard ignore the older event files of a resumed run. They are
+        # not deleted, since a running TensorBoard does not handle deleted files.
         folder = str(run.folder / TENSORBOARD)
         self.writer = SummaryWriter(folder, purge_step=0, flush_secs=FLUSH_SECONDS)
         self.start_time = _start_time(run)
@@ -77,7 +77,7 @@ class TensorBoard(Display):
         self.follow()
 
     def close(self) -> None:
-        """Write the rest of the logs, also if training failed."""
+        """Copy the remaining log lines and close the event file, also after failed training."""
         self.display.close()
         if self.writer is not None:
             self.follow()
@@ -85,7 +85,7 @@ class TensorBoard(Display):
             self.writer = None
 
     def follow(self) -> None:
-        """Write the new lines of the logs."""
+        """Copy the new lines of the logs to the event file."""
         assert self.writer is not None
         for line in self.logs["metrics"].new():
             when = self.start_time + line["elapsed_seconds"]
@@ -118,7 +118,7 @@ class Tail:
 
 
 def with_tensorboard(training: Training, display: Display) -> Display:
-    """Return the display, with TensorBoard if training.tensorboard is set."""
+    """Return the display, wrapped in TensorBoard if training.tensorboard is set."""
     check_tensorboard(training)
     return TensorBoard(display) if training.tensorboard else display
 
@@ -133,7 +133,7 @@ def check_tensorboard(training: Training) -> None:
 
 
 def curves(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the tags and values of a line of metrics.jsonl."""
+    """Yield the tag and value of each number to plot from a line of metrics.jsonl."""
     for name, value in {**line, **line.get("scores", {})}.items():
         if isinstance(value, int | float) and name not in NOT_PLOTTED:
             yield f"{line['kind']}/{name}", value
@@ -142,7 +142,7 @@ def curves(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def table(samples: list[dict[str, Any]]) -> str:
-    """Return predictions with references, or generated texts, as Markdown."""
+    """Return a Markdown table of predictions and references, or Markdown of generated texts."""
     if samples[0].get("kind") == "generated":
         return "\n\n---\n\n".join(_cell(sample["text"]) for sample in samples)
     rows = [
@@ -154,14 +154,14 @@ def table(samples: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a text escaped for Markdown."""
+    """Return a value as text, escaped for Markdown."""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     plain = re.sub(r"[!-/:-@\[-`{-~]", lambda mark: f"&#{ord(mark[0])};", text)
     return plain.replace("\n", "<br>")
 
 
 def _start_time(run: Run) -> float:
-    """Return when the run started; points are at this time plus their training time."""
+    """Return the Unix time when the run started; each point adds its training time to it."""
     started = read_json(run.folder / "run.json").get("started")
     if started:
         return datetime.datetime.fromisoformat(started).timestamp()

@@ -1,4 +1,4 @@
-"""The run folder of `regard train`: a new one, or one to resume."""
+"""Choice of the run folder of `regard train`: a new folder, or the folder of a run to resume."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,10 @@ class TrainArgs:
 
 
 def choose_folder(args: TrainArgs, print_config: bool) -> tuple[Path, bool]:
-    """Return the run folder and whether to resume it; the main process decides."""
+    """Return the run folder and whether to resume its run.
+
+    Only the main process decides; the other processes return placeholders.
+    """
     if not parallel.is_main_process():
         return Path(), False
     if parallel.restart_count() and not args.resume:
@@ -49,7 +52,7 @@ def choose_folder(args: TrainArgs, print_config: bool) -> tuple[Path, bool]:
 
 
 def _run_of_this_job(args: TrainArgs) -> Path | None:
-    """Return the run that this job started before torchrun restarted it."""
+    """Return the run folder that this job created before torchrun restarted it, if any."""
     runs = [args.out] if args.out else sorted(RUNS.glob("*"))
     for folder in runs:
         path = folder / "run.json"
@@ -59,7 +62,7 @@ def _run_of_this_job(args: TrainArgs) -> Path | None:
 
 
 def _new_folder(args: TrainArgs) -> Path:
-    """Return the folder for a new run; overwrite a run only with --force."""
+    """Return the folder for a new run; raise UserError if it has files that must not be deleted."""
     if args.out is None:
         return next_run_folder(args.data.data or args.data.source or "run")
     if args.out.is_file():
@@ -88,7 +91,7 @@ def _new_folder(args: TrainArgs) -> Path:
 
 
 def _newest_run(spec: DataSpec) -> Path | None:
-    """Return the newest run of this data under runs/."""
+    """Return the newest run under runs/ that is named after this data, if any."""
     data = spec.data or spec.source
     name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
     runs = RUNS.iterdir() if RUNS.is_dir() else []

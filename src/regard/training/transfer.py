@@ -1,4 +1,4 @@
-"""Initialize a run from another model: its vocabulary, settings and matching weights."""
+"""Initialization of a run from a pretrained model: vocabulary, settings and matching weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class PretrainedModel:
 
 
 def read_pretrained(folder: Path, config: Config) -> PretrainedModel:
-    """Return the model of a run folder with this configuration."""
+    """Return the pretrained model in a run folder. config: the configuration of that run."""
     if (folder / "export.json").exists():
         raise UserError(
             f"{folder}: an exported model cannot be trained",
@@ -37,7 +37,7 @@ def read_pretrained(folder: Path, config: Config) -> PretrainedModel:
 
 
 def trained_model(folder: str) -> nn.Module:
-    """Return the trained model of a run folder, frozen, for objectives that learn from it."""
+    """Return the model in a run folder, frozen, for objectives that learn from another model."""
     config = read_config(Path(folder))
     model = config.task.load(Path(folder)).build(config.model)
     load_weights(model, Path(folder) / "model.safetensors")
@@ -47,7 +47,10 @@ def trained_model(folder: str) -> nn.Module:
 def inherit_options(
     config: Config, pretrained: PretrainedModel
 ) -> tuple[Config, list[AutoSetting]]:
-    """Return the configuration with model settings of the pretrained model, unless set."""
+    """Return the configuration with unset model settings copied from the pretrained model.
+
+    Also return the copied settings.
+    """
     tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
     defaults = type(config.model)().model_dump(mode="json")
     skipped = (
@@ -76,7 +79,7 @@ def inherit_options(
 
 
 def load_matching_weights(model: nn.Module, pretrained: PretrainedModel) -> list[str]:
-    """Copy all weights with the same name and shape; return their names."""
+    """Copy the pretrained weights whose name and shape match the model; return their names."""
     own = dict(model.named_parameters())
     theirs = pretrained.tensors
     fitting = [n for n, p in own.items() if n in theirs and theirs[n].shape == p.shape]
@@ -93,7 +96,7 @@ def load_matching_weights(model: nn.Module, pretrained: PretrainedModel) -> list
 
 
 def freeze(model: nn.Module, prefixes: list[str]) -> None:
-    """Freeze the weights whose names start with these prefixes."""
+    """Freeze the weights whose names start with these dotted prefixes, such as `encoder.layers`."""
     for prefix in prefixes:
         found = [p for name, p in model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not found:

@@ -1,4 +1,4 @@
-"""One update of the weights: backward, unscale, clip, step, zero."""
+"""One update of the weights: backward passes, gradient clipping and optimizer step."""
 
 import contextlib
 import math
@@ -27,8 +27,11 @@ from regard.training.shards import backward
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A batch of an update. number: its index in the epoch; counts: False for a batch that only
-    keeps this process in sync with the others at the end of an epoch."""
+    """One of the batches whose gradients an update accumulates.
+
+    number: index of the batch in the epoch. counts: False for a batch with weight 0, which only
+    keeps this process in sync with the others at the end of an epoch.
+    """
 
     batch: Batch
     number: int
@@ -37,8 +40,12 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Update:
-    """Statistics of an update. loss and its parts (nll: without label smoothing), per token or
-    example; norms: gradient norms by part of the model."""
+    """Statistics of an update.
+
+    loss: mean per token or example. parts: named terms of the loss (nll: without label smoothing).
+    norm: gradient norm before clipping. norms: gradient norm of each top-level module.
+    tokens: number of tokens or examples in the mean. padding: fraction of padding.
+    """
 
     loss: float
     parts: dict[str, float]
@@ -50,9 +57,9 @@ class Update:
 
 
 def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Update:
-    """Update the weights by the gradient of these batches and those of the other processes.
+    """Update the weights with the gradient over the batches of all processes; return statistics.
 
-    progress: finished fraction of the run.
+    micro: the batches of this process. progress: finished fraction of the run.
     """
     context = Context(progress, run.state.step, partial(decode, run))
     single = parallel.world_size() == 1 and run.device.type == "cpu"
@@ -62,7 +69,7 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
         micro = [_prepared(run, one, context) for one in micro]
         batches = [m.batch for m in micro if m.counts]
         local = sum(run.config.objective.count(batch) for batch in batches)
-        count = parallel.all_reduce_sum([local])[0] or 1.0  # 1 if there is nothing to learn from
+        count = parallel.all_reduce_sum([local])[0] or 1.0  # 1.0: avoid division by zero
         sums = _backward(run, micro, count, threads, context)
         parts = {name: value / count for name, value in sums.items()}
         loss = parts.pop("loss")
@@ -80,7 +87,7 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
 
 
 def _prepared(run: Run, one: MicroBatch, context: Context) -> MicroBatch:
-    """Return a batch as prepared by the objective."""
+    """Return the batch with what the objective prepares for its loss, e.g. sampled outputs."""
     _seed(run, one)
     return replace(one, batch=run.config.objective.prepare(run.model, one.batch, context))
 
@@ -97,10 +104,10 @@ def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
 def _backward(
     run: Run, micro: list[MicroBatch], count: float, threads: int, context: Context
 ) -> dict[str, float]:
-    """Accumulate gradients of the loss divided by the global count; return loss sums by name.
+    """Accumulate the gradients of the loss divided by `count`; return the sum of each loss term.
 
-    The randomness of a batch depends only on its position in the run: not on earlier batches, nor
-    on the number of processes.
+    count: tokens or examples of all processes. The randomness of a batch depends only on its
+    position in the run. It does not depend on earlier batches or the number of processes.
     """
     training, sums = run.config.training, Counter[str]()
     scale = run.state.loss_scale if training.precision == "float16" else 1.0
@@ -110,7 +117,7 @@ def _backward(
         with parallel.gradient_sync(run.engine, is_last), autocast(training.precision, run.device):
             divisor = (
                 count / parallel.world_size() / scale if one.counts else math.inf
-            )  # DDP averages
+            )  # DDP averages over processes
             batch = one.batch._replace(carry=run.carry)
             loss = backward(run.engine, run.config.objective, batch, divisor, threads, context)
             run.carry = loss.carry if run.corpus.sequential else None
@@ -122,7 +129,7 @@ def _backward(
 
 
 def _seed(run: Run, one: MicroBatch) -> None:
-    """Seed torch for a batch; `torch.manual_seed` takes a hundred times as long."""
+    """Seed torch's generators for a batch. `torch.manual_seed` would take 100 times as long."""
     numbers = (run.config.training.seed, run.state.epoch, one.number, run.rng_stream)
     mixed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
     torch.default_generator.manual_seed(mixed)
@@ -131,7 +138,10 @@ def _seed(run: Run, one: MicroBatch) -> None:
 
 
 def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, float]:
-    """Unscale and clip the gradient; return its norms before clipping, by part."""
+    """Unscale (float16) and clip the gradient; return its norms before clipping, by module.
+
+    Raise UserError if the loss or, except in float16, the gradient is not finite.
+    """
     training, state = run.config.training, run.state
     trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
     half = training.precision == "float16"
@@ -161,7 +171,7 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
 
 
 def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
-    """Return the gradient norm of each part of the model."""
+    """Return the gradient norm of each top-level module."""
     parts: dict[str, list[Tensor]] = {}
     for name, parameter in trained:
         assert parameter.grad is not None
@@ -171,7 +181,7 @@ def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
 
 
 def _rescale(run: Run, finite: bool) -> None:
-    """Update the loss scale (float16)."""
+    """Update the float16 loss scale. finite: whether the gradient of this update is finite."""
     state = run.state
     state.loss_scale, state.steps_since_rescale = rescale(
         state.loss_scale, state.steps_since_rescale, finite
@@ -185,7 +195,7 @@ def _rescale(run: Run, finite: bool) -> None:
 
 
 def _step(run: Run, lr: float) -> None:
-    """Step the optimizers."""
+    """Step the optimizers, update the average of the weights, and advance the modules."""
     for optimizer in run.optimizers:
         for group in optimizer.param_groups:
             group["lr"] = lr * group["factor"]
@@ -195,9 +205,9 @@ def _step(run: Run, lr: float) -> None:
 
 
 def advance(run: Run) -> None:
-    """Notify modules that change with each update, such as random features.
+    """Call `advance` of the modules that change with each update, such as random features.
 
-    What they sample depends only on the seed and the step, so that a run can be resumed.
+    Their random generators depend only on the seed and the step, so that a run can be resumed.
     """
     step, parts = run.state.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
     for number, part in enumerate(parts):
@@ -207,7 +217,7 @@ def advance(run: Run) -> None:
 
 
 def _not_finite(run: Run, loss: float, norm: float, lr: float) -> UserError:
-    """Return the error of an update with a loss or gradient that is not finite."""
+    """Return the error for a loss or a gradient that is not finite."""
     what = "loss" if not math.isfinite(loss) else "gradient"
     return UserError(
         f"step {run.state.step + 1}: {what} is not finite (loss {loss:g}, gradient norm {norm:g}, "
@@ -218,7 +228,7 @@ def _not_finite(run: Run, loss: float, norm: float, lr: float) -> UserError:
 
 
 def divergence_help(run: Run) -> str:
-    """Return what to try if training diverges."""
+    """Return the help text for diverged training: settings to try."""
     config = run.config.training
     if config.lr is None:  # closed form
         return ""

@@ -1,4 +1,4 @@
-"""Validation: score the model, keep the best one, and write the final scores."""
+"""Validation: scores of the model during training, the best model, and the final scores."""
 
 import contextlib
 import math
@@ -36,14 +36,17 @@ def validation_examples(run: Run) -> list[Example]:
 
 
 def validate(run: Run, examples: list[Example]) -> ValidationResult:
-    """Score the model; the best one so far becomes `model.safetensors`."""
+    """Score the model and log the result; save the model if it is the best so far.
+
+    The scored and saved weights are averaged, if training keeps an average.
+    """
     state, metric = run.state, run.task.metric
     start = time.monotonic()
     run.average.validate(run.weights())
     with averaged(run):
         result = evaluate(run, examples)
         gain = _gain(run, result)
-        if gain >= 0:  # keep the later of equals, but only a gain resets the patience
+        if gain >= 0:  # of equal models keep the later; only a gain resets the patience
             state.best_score, state.best_step = result.scores[metric], state.step
             save_weights(run.model, run.folder / "model.safetensors")
     state.next_validation_at = state.seconds + TRAINING_RATIO * parallel.broadcast(
@@ -69,7 +72,7 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
 
 
 def evaluate(run: Run, examples: list[Example]) -> Evaluation:
-    """Return the scores of the model, sharded over processes; raise UserError if it diverged."""
+    """Score the model, with examples divided among processes; raise UserError if it diverged."""
     with parallel.unsharded(run.model):
         result = _predictor(run).evaluate(examples)
     limit = MAX_LOSS if "perplexity" in result.scores else math.inf
@@ -86,7 +89,7 @@ def _predictor(run: Run) -> Predictor:
 
 
 def _gain(run: Run, result: Evaluation) -> float:
-    """Return the gain of the selection metric over the best score so far."""
+    """Return the gain of the selection metric over the best score so far (1.0 without one)."""
     metric, best = run.task.metric, run.state.best_score
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     return 1.0 if best is None else sign * (result.scores[metric] - best)
@@ -113,9 +116,10 @@ def averaged(run: Run) -> Iterator[None]:
 def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
     """Score the best model on the full dev set, as `regard evaluate` does, and write the report.
 
-    The last validation is reused if it was of the best model on the full dev set.
+    The last validation is reused if it scored the best model on the full dev set and calibration
+    changed nothing.
     """
-    parallel.barrier()  # the best model is written
+    parallel.barrier()  # wait until the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
     with parallel.unsharded(run.model):
         calibrated = run.task.calibrate(_predictor(run), run.dev)
