@@ -1,6 +1,6 @@
-"""Ablation of attention heads.
+"""Ablation of attention heads: the outputs of ablated heads are set to zero.
 
-B rows, H heads, T length, K head width.
+Shapes: B sentences, k beams per sentence, R = k * B rows, H heads.
 """
 
 import contextlib
@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from regard.core.context import Slot
 from regard.core.errors import UserError
 
-# The ablated heads of a thread: a mask (1, H) or (B, H) by the id of their module.
+# The ablated heads in this thread: by module id, a mask (1, H) or (B, H), True if ablated.
 ABLATED: Slot[dict[int, Tensor]] = Slot("ablated", {})
 
 
 def ablating(heads: dict[int, Tensor]) -> contextlib.AbstractContextManager[None]:
-    """Zero these heads, (1, H) or (B, H), in this thread inside the block.
+    """Zero these heads in this thread inside the block.
 
-    Heads that are ablated outside the block stay ablated.
+    heads: by module id, a mask (1, H) for all sentences or (B, H) per sentence, True if ablated.
+    Heads that an enclosing block ablates stay ablated.
     """
     before = ABLATED.get()
     both = {part: mask | before[part] for part, mask in heads.items() if part in before}
@@ -25,14 +26,14 @@ def ablating(heads: dict[int, Tensor]) -> contextlib.AbstractContextManager[None
 
 
 def is_ablating() -> bool:
-    """Whether any head is ablated."""
+    """Return whether any head is ablated in this thread."""
     return bool(ABLATED.get())
 
 
 def zero_ablated(part: nn.Module, outputs: Tensor, sentences: int | None = None) -> Tensor:
-    """Return the outputs (R, H, ...) of attention heads, with zeros for ablated ones.
+    """Return the outputs (R, H, ...) of attention heads, with zeros for ablated heads.
 
-    sentences: B if there are R = k * B rows; a mask then has one row per sentence.
+    sentences: B, if it differs from R. The mask has one row per sentence.
     """
     ablated = ABLATED.get()
     mask = ablated.get(id(part)) if ablated else None

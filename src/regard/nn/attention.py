@@ -1,6 +1,8 @@
 """Multi-head attention: project, split into heads, attend, join.
 
-B sentences, k beams, R = k * B rows, S memory length, T length, D width, H heads, K head width.
+Shapes: B sentences, k beams per sentence, R = k * B rows, S memory length, T length, D width,
+H heads, K head width. The memory is the encoder output. The past is what the kernel keeps from step
+to step, such as a key-value cache.
 """
 
 import torch
@@ -16,7 +18,8 @@ from regard.nn.kernels.kernel import AttentionMask, Kernel
 
 PROJECTIONS = ("query", "key", "value")
 EMPTY = torch.empty(0)  # for a projection that a kernel does not read
-TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # times the largest value
+# Maximum error of recorded attention, relative to the largest value.
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 class SelfAttention(nn.Module):
@@ -49,14 +52,14 @@ class SelfAttention(nn.Module):
         return self.join(out.transpose(1, 2).flatten(2)), after
 
     def fused(self) -> FusedBranch | None:
-        """Return its weights, if the fused step supports it."""
+        """Return the weights for the fused step (`nn.fused`); None if it is not supported."""
         if not claim(self.kernel, "fuses"):
             return None
         return fused_branch(self.project, self.join, self.heads)
 
 
 class CrossAttention(nn.Module):
-    """Multi-head attention from target to source; keys are projected once per sentence."""
+    """Multi-head attention from target to source. The memory is projected once per sentence."""
 
     def __init__(self, width: int, memory_width: int, heads: int, kernel: Kernel) -> None:
         super().__init__()
@@ -71,7 +74,10 @@ class CrossAttention(nn.Module):
         nn.init.zeros_(self.project.bias)
 
     def forward(self, x: Tensor, memory: Padded, keys: Tree) -> tuple[Tensor, Tree]:
-        """Return the output (R, T, D) for x (R, T, D), and the projected memory."""
+        """Return the output (R, T, D) for x (R, T, D), and the projected memory.
+
+        keys: the projected memory from an earlier call, or None.
+        """
         real = memory.mask
         if keys is None:
             k, v = split(self.project(memory.data), 2, self.heads)  # (B, H, S, K)
@@ -87,7 +93,7 @@ class CrossAttention(nn.Module):
         return self.join(out.transpose(1, 2).flatten(2)), keys
 
     def fused(self) -> FusedBranch | None:
-        """Return its weights, if the fused step supports it."""
+        """Return the weights for the fused step (`nn.fused`); None if it is not supported."""
         keys = fused_linear(self.project)
         found = fused_branch(self.query, self.join, self.heads)
         if found is None or keys is None or not claim(self.kernel, "fuses"):
@@ -96,12 +102,12 @@ class CrossAttention(nn.Module):
 
 
 def split(x: Tensor, count: int, heads: int) -> tuple[Tensor, ...]:
-    """Return concatenated projections (B, T, count * D) as `count` tensors (B, H, T, K)."""
+    """Split concatenated projections (B, T, count * D) into `count` tensors (B, H, T, K)."""
     return x.unflatten(-1, (count, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def check_weights(kernel: Kernel, weights: Tensor, values: Tensor, out: Tensor) -> Tensor:
-    """Return the explicit attention (R, H, T, S); raise RuntimeError if it disagrees with `out`."""
+    """Return weights (R, H, T, S). Raise RuntimeError if their product with values is not out."""
     error = (weights @ values - out).detach().abs().amax()
     largest = values.detach().abs().amax().clamp(min=1.0)
     if not bool(error <= TOLERANCE.get(out.dtype, 0.05) * largest):

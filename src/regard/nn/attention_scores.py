@@ -1,7 +1,7 @@
-"""Attention of a recurrent decoder to the source: the kinds of the slot `cross`.
+"""Attention of a recurrent decoder to the source: the choices of the option `cross`.
 
-B sentences, k beams, R = k * B rows, S source length, T target length, D width of the decoder,
-M width of the memory.
+The memory is the encoder output. Shapes: B sentences, k beams per sentence, R = k * B rows,
+S source length, T target length, D width of the decoder, M width of the memory.
 """
 
 from abc import ABC, abstractmethod
@@ -21,8 +21,11 @@ from regard.nn.capture_hooks import record_attention
 
 
 class Score(nn.Module, ABC):
-    """The interface. sequential: whether a position depends on the attention of the previous one,
-    so that training is sequential too."""
+    """Base class of the attention of a recurrent decoder.
+
+    sequential: whether the attention of a position depends on the attention of the previous
+    position. If so, training is sequential too.
+    """
 
     sequential: ClassVar[bool] = False
 
@@ -30,28 +33,34 @@ class Score(nn.Module, ABC):
     def forward(
         self, h: Tensor, memory: Padded, keys: Tree, past: Tree
     ) -> tuple[Tensor, Tree, Tree]:
-        """Return the contexts (R, T, M) of states h (R, T, D), the keys and the new past.
+        """Return the contexts (R, T, M) of decoder states h (R, T, D), the keys, and the new past.
 
-        keys: projected memory, once per sentence (B rows; None before). past: kept from step to
-        step (R rows; None before).
+        keys: the projected memory (B rows); None in the first step. past: what the attention keeps
+        from step to step (R rows); None in the first step.
         """
 
     def fast(self) -> "FastScore | None":
-        """Return the fast path of a step, if the context is a softmax-weighted mean of the memory
-        or one vector; not inherited (`claim`)."""
+        """Return the fast path of one step, or None. Not inherited (see `claim`).
+
+        The context must be one vector, or a mean of the memory with softmax weights.
+        """
         return None
 
 
 class FastScore(NamedTuple):
-    """start: returns keys (B, S, any), None without scores, and values (B, S, M) of a memory;
-    scores: returns (B, k, S) for states (R, D) and keys, up to a constant per row."""
+    """The fast path of one step of attention: the same result with less overhead.
+
+    start: returns the keys (B, S, any) and values (B, S, M) of a memory. Without scores, the keys
+    are None. scores: returns the scores (B, k, S) for states (R, D) and keys, up to a constant per
+    state.
+    """
 
     start: Callable[[Padded], tuple[Tensor | None, Tensor]]
     scores: Callable[[Tensor, Tensor], Tensor]
 
 
 class FixedContext(Score):
-    """No attention: the source as one vector (Sutskever et al. 2014; Cho et al. 2014)."""
+    """No attention: the source is one vector (Sutskever et al. 2014; Cho et al. 2014)."""
 
     def forward(
         self, h: Tensor, memory: Padded, keys: Tree, past: Tree
@@ -68,17 +77,17 @@ class FixedContext(Score):
 
 
 class ScoredContext(Score):
-    """A mean of the memory, weighted by a softmax over a score per position."""
+    """A weighted mean of the memory. The weights are a softmax over a score per position."""
 
     heads = 1
 
     def project(self, memory: Padded) -> Tensor:
-        """Return the keys (B, S, any) of the memory, once per sentence."""
+        """Return the keys (B, S, any) of the memory. Called once per sentence."""
         return memory.data
 
     @abstractmethod
     def score(self, h: Tensor, keys: Tensor) -> Tensor:
-        """Return the scores (B, T, S) of h (B, T, D) and keys (B, S, any)."""
+        """Return the scores (B, T, S) of states h (B, T, D) and keys (B, S, any)."""
 
     def forward(
         self, h: Tensor, memory: Padded, keys: Tree, past: Tree
@@ -91,22 +100,22 @@ class ScoredContext(Score):
         return unfold(found, h), keys, None
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:
-        """Return the attention (B, T, S); each row sums to one."""
+        """Return the attention weights (B, T, S), which sum to one over S."""
         scores = self.score(h, keys)
         return scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(-1)
 
     def _start(self, memory: Padded) -> tuple[Tensor, Tensor]:
-        """Return keys and values of the memory for a fast step."""
+        """Return the keys and values of the memory for the fast path."""
         return self.project(memory), memory.data
 
 
 def _product(x: Tensor, keys: Tensor) -> Tensor:
-    """Return states (R, D) times keys (B, S, D): (B, k, S)."""
+    """Return the dot products (B, k, S) of states x (R, D) and keys (B, S, D)."""
     return torch.bmm(x.view(len(keys), -1, x.shape[1]), keys.transpose(1, 2))
 
 
 class AdditiveScore(ScoredContext):
-    """v . tanh(W h + U m) (Bahdanau et al. 2015, A.1.2)."""
+    """Additive score v . tanh(W h + U m) of state h and memory m (Bahdanau et al. 2015, A.1.2)."""
 
     def __init__(self, width: int, memory_width: int) -> None:
         super().__init__()
@@ -129,7 +138,7 @@ class AdditiveScore(ScoredContext):
         weigh = 2.0 * self.weigh.weight.detach()[0]
 
         def scores(x: Tensor, keys: Tensor) -> Tensor:
-            """Return the scores by the sigmoid; tanh differs by a constant for all positions."""
+            """Return the scores with sigmoid for tanh, which only adds a constant to each."""
             query = torch.addmm(bias, x, weight).view(len(keys), -1, 1, len(weigh))
             return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
 
@@ -137,7 +146,10 @@ class AdditiveScore(ScoredContext):
 
 
 class DotScore(ScoredContext):
-    """h . m (Luong et al. 2015, 3.1), divided by sqrt(D) if scaled (Vaswani et al. 2017)."""
+    """Dot product h . m (Luong et al. 2015, 3.1).
+
+    scaled: whether it is divided by sqrt(D) (Vaswani et al. 2017).
+    """
 
     def __init__(self, width: int, scaled: bool) -> None:
         super().__init__()
@@ -152,7 +164,7 @@ class DotScore(ScoredContext):
 
 
 class BilinearScore(ScoredContext):
-    """h . W m (Luong et al. 2015, 3.1, "general")."""
+    """Bilinear score h . W m (Luong et al. 2015, 3.1, "general")."""
 
     def __init__(self, width: int, memory_width: int) -> None:
         super().__init__()
@@ -169,20 +181,22 @@ class BilinearScore(ScoredContext):
 
 
 class ScoreOptions(Options):
-    """Base class of score options. equal_widths: whether encoder and decoder must have the same
-    width."""
+    """Base class of score options.
+
+    equal_widths: whether encoder and decoder must have the same width.
+    """
 
     exports: ClassVar[frozenset[str]] = frozenset()
     equal_widths: ClassVar[bool] = False
     kind: str
 
     def build(self, width: int, memory_width: int) -> Score:
-        """Return the attention of a decoder of this width to memory of that width."""
+        """Return the attention of a decoder of this width to a memory of width `memory_width`."""
         raise NotImplementedError
 
 
 class NoAttention(ScoreOptions):
-    """The source as one vector."""
+    """No attention: the source is one vector."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["none"] = "none"
@@ -192,7 +206,7 @@ class NoAttention(ScoreOptions):
 
 
 class Additive(ScoreOptions):
-    """A small network scores each position."""
+    """Score of each position by a small feed-forward network."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["additive"] = "additive"

@@ -1,6 +1,6 @@
 """The recorded internals of a model.
 
-B rows, k beams, T target length, S source length, H heads, D width.
+Shapes: B sentences, k beams per sentence, T target length, S source length, H heads, D width.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class Recorded(Mapping[str, Value], Generic[Value]):
-    """Recorded values by module path: that of the last call; `calls`: of all calls."""
+    """The recorded value of the last call, by module path. `calls` has the values of all calls."""
 
     def __init__(self) -> None:
         self.calls: dict[str, list[Value]] = {}
@@ -34,7 +34,7 @@ class Recorded(Mapping[str, Value], Generic[Value]):
         return f"{type(self).__name__}({', '.join(self.calls)})"
 
     def add(self, name: str, value: Value) -> None:
-        """Append a value of this module."""
+        """Append the value of a call of this module."""
         self.calls.setdefault(name, []).append(value)
 
     def counts(self) -> dict[str, int]:
@@ -42,7 +42,7 @@ class Recorded(Mapping[str, Value], Generic[Value]):
         return {name: len(values) for name, values in self.calls.items()}
 
     def join(self, before: dict[str, int], merge: Callable[[list[Value]], Value]) -> None:
-        """Merge the values of each module since `before` into one."""
+        """Merge the values of each module that follow the first `before[name]` into one."""
         for name, values in self.calls.items():
             new = values[before.get(name, 0) :]
             if new:
@@ -50,13 +50,13 @@ class Recorded(Mapping[str, Value], Generic[Value]):
 
 
 class Capture:
-    """The recorded internals of a model. Every value has the rows of its call.
+    """The recorded internals of a model.
 
-    names: the path of each recorded module by its id; None: only attention to the source is
-    recorded, from any module.
+    names: the path of each recorded module by id. None: record only attention to the source, of
+    any module.
     cross: attention to the source (k*B, H, T, S) of each layer and call, first to last.
-    By module path:
-    attention: (k*B, H, T, S).
+    The other attributes are mappings from module path to:
+    attention: (k*B, H, T, S), the attention weights.
     hidden: (k*B, T, D), the output of each layer.
     gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
     each (k*B, T, D).
@@ -70,7 +70,7 @@ class Capture:
         self.hidden: Recorded[Tensor] = Recorded()
         self.gates: Recorded[dict[str, Tensor]] = Recorded()
         self.inputs: Recorded[Tensor] = Recorded()
-        self.real: Recorded[Tensor | None] = Recorded()  # which rows of attention are not padding
+        self.real: Recorded[Tensor | None] = Recorded()  # (B, T): which queries are not padding
 
     @property
     def calls(self) -> dict[str, list[Tensor]]:
@@ -92,9 +92,10 @@ class Capture:
         return self.cross[-1].mean(1)
 
     def entropy(self) -> dict[str, Tensor]:
-        """Return the attention entropy (k*B, H) of each head in nats, averaged over real rows.
+        """Return the attention entropy (k*B, H) of each head in nats, averaged over tokens.
 
-        0: each token attends to one position; log(S): to all S positions equally. Of the last call.
+        0: each token attends to one position. log(S): each token attends to all S positions
+        equally. Only the last call counts, without padding.
         """
         found = {}
         for name, weights in self.attention.items():
@@ -108,9 +109,9 @@ class Capture:
         return found
 
     def gradients(self, score: Tensor) -> dict[str, Tensor]:
-        """Return the gradient (B, T, D) of a score with respect to the token embeddings, by path.
+        """Return the gradient (B, T, D) of a score with respect to the token embeddings.
 
-        Of the last call. A sum over rows gives each row its own gradient.
+        Only the last call counts. If the score is a sum over rows, each row gets its own gradient.
         """
         inputs = {name: x for name, x in self.inputs.items() if x.requires_grad}
         if score.numel() != 1:
@@ -132,15 +133,15 @@ class Capture:
         }
 
     def saliency(self, score: Tensor) -> dict[str, Tensor]:
-        """Return the gradient norm (B, T) of each input token, by path."""
+        """Return the norm (B, T) of the gradient of a score for each token, by module path."""
         return {name: gradient.norm(dim=-1) for name, gradient in self.gradients(score).items()}
 
     def counts(self) -> list[Any]:
-        """Return the number of recorded values so far."""
+        """Return the number of recorded values so far, for `join`."""
         return [len(self.cross), *(values.counts() for values, _ in self._merges())]
 
     def join(self, before: list[Any]) -> None:
-        """Merge the values of single tokens since `before` into one value of all tokens."""
+        """Merge the values of single tokens after the counts `before` into one of all tokens."""
         new = self.cross[before[0] :]
         if new:
             self.cross[before[0] :] = [torch.cat(new, 2)]
@@ -148,7 +149,7 @@ class Capture:
             values.join(count, merge)
 
     def _merges(self) -> list[tuple[Recorded[Any], Callable[[list[Any]], Any]]]:
-        """Return all kinds of values, and how to merge those of single tokens."""
+        """Return each kind of values with a function that merges the values of single tokens."""
         return [
             (self.attention, lambda values: torch.cat(values, 2)),
             (self.hidden, lambda values: torch.cat(values, 1)),

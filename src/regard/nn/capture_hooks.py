@@ -2,24 +2,24 @@
 
 Every module with something to record calls a function here:
 
-- An attention module (with the number of its `heads`) calls `record_attention(self, weights, ...)`
-  in each forward. `weights` is a function, called only while recording, that returns the attention
-  (k*B, H, T, S): a row per query, in the order of its input; a column per position it can attend
-  to; 0 for masked ones; each row sums to one. `at="source"` marks cross-attention, which is also an
-  alignment.
-- The same module passes the output of its heads through `ablation.zero_ablated` before joining
-  them.
-- A layer calls `record_hidden(self, x)` with its output (k*B, T, D); a gated layer adds a function
-  that returns its gates, each (k*B, T, D), by name.
-- Embeddings return `record_input(self, x)`.
-- Code that processes tokens one by one instead of all at once runs inside `merge_steps()`; code
-  that knows which positions are padding inside `padding_mask(mask)`; code that reverses rows inside
-  `reversed_order(indices)`.
+- An attention module (with an attribute `heads`, their number) calls
+  `record_attention(self, weights, ...)` in each forward. `weights` is a function, called only while
+  recording, that returns the attention weights (k*B, H, T, S): a row per query, in input order, and
+  a column per position that the query can attend to. Masked positions have weight 0, and each row
+  sums to one. `at="source"` marks cross-attention, which also serves as an alignment.
+- The same module passes the outputs of its heads through `ablation.zero_ablated` before it joins
+  the heads.
+- A layer calls `record_hidden(self, x)` with its output (k*B, T, D). A gated layer also passes a
+  function that returns its gates by name, each (k*B, T, D).
+- An embedding layer returns `record_input(self, x)` instead of x.
+- Code that processes tokens one by one instead of all at once runs inside `merge_steps()`.
+- Code that knows which positions are padding runs inside `padding_mask(mask)`.
+- Code that reverses sequences runs inside `reversed_order(indices)`.
 
 A new kernel, layer or decoder that follows these rules is recorded automatically. Nothing is
 computed or kept unless a recorder is active in the same thread.
 
-B rows, k beams, T length, S positions attended to, H heads, D width.
+Shapes: B sentences, k beams per sentence, T length, S positions attended to, H heads, D width.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from regard.core.context import Slot
 from regard.nn.capture import Capture
 
-# Of this thread: the active recorders, the innermost last; which positions are real (B, T); and the
-# indices (B, T, 1) by which rows are reversed.
+# In this thread: the active recorders, innermost last; a mask (B, T), True unless padding; and the
+# indices (B, T, 1) that reverse each sequence.
 RECORDERS: Slot[tuple[Capture, ...]] = Slot("recorders", ())
 REAL: Slot[Tensor | None] = Slot("real", None)
 INDICES: Slot[Tensor | None] = Slot("indices", None)
@@ -43,7 +43,7 @@ INDICES: Slot[Tensor | None] = Slot("indices", None)
 def recording(model: nn.Module | None = None) -> Iterator[Capture]:
     """Record the internals of a model by module path, in this thread inside the block.
 
-    Without a model only attention to the source is recorded. Outer recorders record it too.
+    Without a model, record only attention to the source. Recorders of enclosing blocks stay active.
     """
     names = None
     if model is not None:
@@ -60,12 +60,12 @@ def active_recorder() -> Capture | None:
 
 
 def is_recording() -> bool:
-    """Whether a recorder records more than attention to the source."""
+    """Return whether a recorder records more than attention to the source."""
     return any(recorder.names is not None for recorder in RECORDERS.get())
 
 
 def recorders_of(part: nn.Module) -> list[Capture]:
-    """Return the recorders of a module."""
+    """Return the active recorders of the model that contains this module."""
     return [
         recorder for recorder in RECORDERS.get() if recorder.names and id(part) in recorder.names
     ]
@@ -74,9 +74,9 @@ def recorders_of(part: nn.Module) -> list[Capture]:
 def record_attention(
     part: nn.Module | None, weights: Callable[[], Tensor], at: Literal["source", "itself"]
 ) -> None:
-    """Record the attention (k*B, H, T, S) of a module.
+    """Record the attention weights (k*B, H, T, S) of a module.
 
-    part: None if the attention belongs to no module, and thus has no path.
+    part: the module; None if the attention belongs to no module. weights: returns the weights.
     """
     recorders = RECORDERS.get()
     if not recorders:
@@ -112,7 +112,7 @@ def record_hidden(
 
 
 def record_input(part: nn.Module, x: Tensor) -> Tensor:
-    """Record the token embeddings (B, T, D) and return them, with a gradient if recorded."""
+    """Record the token embeddings (B, T, D) and return them; if recorded, they get a gradient."""
     found = recorders_of(part)
     if found and torch.is_grad_enabled() and not x.requires_grad:
         x = x.detach().requires_grad_()
@@ -123,14 +123,14 @@ def record_input(part: nn.Module, x: Tensor) -> Tensor:
 
 
 def _in_token_order(x: Tensor) -> Tensor:
-    """Return x (B, T, D) in the order of the tokens, if rows are reversed."""
+    """Return x (B, T, D) in token order, also inside `reversed_order`."""
     indices = INDICES.get()
     return x if indices is None else x.gather(1, indices.expand_as(x))
 
 
 @contextlib.contextmanager
 def merge_steps() -> Iterator[None]:
-    """Merge the recorded values of single tokens into one inside the block."""
+    """Merge the values that the block records token by token into one value of all tokens."""
     before = [(recorder, recorder.counts()) for recorder in RECORDERS.get()]
     yield
     for recorder, counts in before:
@@ -138,10 +138,10 @@ def merge_steps() -> Iterator[None]:
 
 
 def padding_mask(real: Tensor) -> contextlib.AbstractContextManager[None]:
-    """Mark which tokens (B, T) are not padding inside the block."""
+    """Set the mask (B, T) of tokens that are not padding, inside the block."""
     return REAL.set(real)
 
 
 def reversed_order(indices: Tensor) -> contextlib.AbstractContextManager[None]:
-    """Mark that rows are reversed by these indices (B, T, 1) inside the block."""
+    """Declare that sequences are reversed by these indices (B, T, 1), inside the block."""
     return INDICES.set(indices)

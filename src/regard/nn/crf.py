@@ -1,12 +1,14 @@
 """A linear-chain conditional random field (Lafferty et al. 2001), as functions on tensors.
 
 score(y | x) = start(y1) + sum_t emission_t(y_t) + sum_t transition(y_t-1, y_t) + end(y_n)
-p(y | x) = exp(score(y | x)) / Z, with Z the sum over all label sequences of length n.
+p(y | x) = exp(score(y | x)) / Z, with Z the sum of exp(score) over all label sequences of length n.
 
-B rows, S length, C labels. In all functions: `emissions` (B, S, C); `transitions` (C + 1, C + 1),
-with [i, j] the score of label j after label i, the last row from the start and the last column to
-the end ([C, C] is unused); `mask` (B, S), True for real tokens: the first one or more positions of
-each row.
+Shapes: B batch size, S length, C labels. Arguments of all functions:
+
+- `emissions` (B, S, C): the score of each label at each position.
+- `transitions` (C + 1, C + 1): [i, j] is the score of label j after label i. The last row is the
+  start, the last column is the end, and [C, C] is unused.
+- `mask` (B, S): True for real tokens, which are the first one or more positions of each row.
 """
 
 from typing import Any
@@ -15,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-FLOAT32_SPAN, FLOAT64_SPAN = 80, 600  # exp(-span) is still a normal number
+FLOAT32_SPAN, FLOAT64_SPAN = 80, 600  # maximum spans: exp(-span) is a normal number
 
 
 def path_score(emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
@@ -33,9 +35,9 @@ def path_score(emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Ten
 def partition(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
     """Return log Z (B,): the log of the sum of exp(score) over all label sequences.
 
-    Outside log space the forward algorithm is a chain of matrix products, many times faster. All
-    values are within `span` (in logs) of the largest, so nothing underflows if exp(-span) is a
-    normal number.
+    Outside log space the forward algorithm is a chain of matrix products, which is many times
+    faster. The logs of all values are at most `span` below the largest. So nothing underflows if
+    exp(-span) is a normal floating-point number.
     """
     emissions = emissions.masked_fill(~mask[..., None], 0)
     with torch.no_grad():
@@ -61,7 +63,7 @@ def partition_in_logs(emissions: Tensor, transitions: Tensor, mask: Tensor) -> T
 
 
 class Partition(torch.autograd.Function):
-    """log Z by the forward algorithm; its gradient by the backward algorithm (Rabiner 1989, V.A).
+    """log Z by the forward algorithm, its gradient by the backward algorithm (Rabiner 1989, V.A).
 
     The gradient of log Z is the probability of each label (emissions) and the expected number of
     each pair of labels (transitions). So training needs two loops over S without an autograd graph.
@@ -92,7 +94,7 @@ class Partition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Return the probabilities of labels and label pairs, times the gradient (B,)."""
+        """Return the gradients: probabilities of labels and label pairs, times grad (B,)."""
         weights, ahead, sums, moves, mask, end = ctx.saved_tensors
         C, real = weights.shape[-1], mask.t()[..., None]  # (S, B, 1)
         scaled = weights * (real / sums)  # (S, B, C), 0 at padding
@@ -131,7 +133,7 @@ def viterbi(emissions: Tensor, transitions: Tensor, mask: Tensor) -> tuple[Tenso
     """Return the best labels (B, S), 0 at padding, and their score (B,) (Viterbi 1967)."""
     C = emissions.shape[-1]
     inner = transitions[:C, :C]
-    totals = [transitions[C, :C] + emissions[:, 0]]  # (B, C) best path to each label, a position
+    totals = [transitions[C, :C] + emissions[:, 0]]  # per position: (B, C), best path to each label
     for t in range(1, emissions.shape[1]):
         grown = (totals[-1][:, :, None] + inner).amax(1) + emissions[:, t]  # (B, C)
         totals.append(torch.where(mask[:, t, None], grown, totals[-1]))

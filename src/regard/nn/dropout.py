@@ -13,10 +13,10 @@ POOL = 1 << 23  # precomputed mask values
 
 
 class Dropout(nn.Module):
-    """Zeroes a fraction `rate` of the activations and scales up the rest (Srivastava et al. 2014).
+    """Dropout: zero a fraction `rate` of activations, scale up the rest (Srivastava et al. 2014).
 
     Sampling a random number per activation takes 20 to 30 % of a training step on a CPU. Here
-    the masks are sampled once, in bulk, and each call multiplies by a window of them at a random
+    a long mask is sampled once, and each call multiplies by a slice of the mask at a random
     offset. The offset comes from torch's generator, so runs are reproducible and can be resumed.
     """
 
@@ -53,14 +53,14 @@ def thread_generator() -> torch.Generator | None:
 def use_generator(generator: torch.Generator) -> contextlib.AbstractContextManager[None]:
     """Use this generator for dropout in this thread inside the block.
 
-    Threads that share torch's generator would consume its numbers in a different order each time.
+    Threads that share torch's generator would draw from it in a different order in each run.
     """
     return GENERATOR.set(generator)
 
 
 @lru_cache(maxsize=4)
 def _masks(rate: float) -> Tensor:
-    """Return (POOL,) zeros and 1 / (1 - rate), the same in every process."""
+    """Return a mask (POOL,) with values 0 or 1 / (1 - rate), the same in every process."""
     generator = torch.Generator().manual_seed(0)
     keep = torch.empty(POOL).bernoulli_(1 - rate, generator=generator)
     return keep / (1 - rate)

@@ -1,6 +1,7 @@
-"""Fast paths: the same results with less overhead, as long as the weights do not change.
+"""Fast paths: objects that replace a module, with the same results and less overhead.
 
-A module provides its fast path by `fast`; any other module is used as it is.
+A fast path is valid as long as the weights do not change. A module returns its fast path from a
+method `fast`. Modules without this method run unchanged.
 """
 
 import warnings
@@ -24,9 +25,10 @@ def unsharded_class(module: nn.Module) -> type:
 
 
 def claim(part: nn.Module, name: str, *args: Any) -> Any:
-    """Return the attribute or method result `name` of a module; None if its class defines none.
+    """Return the attribute `name`, or the result of the method `name`, of a module.
 
-    Inherited ones do not count: a subclass may compute something else, and must define it again.
+    Return None if the class itself does not define it. Inherited definitions do not count, because
+    a subclass may compute something else.
     """
     if name not in vars(unsharded_class(part)):
         return None
@@ -35,24 +37,26 @@ def claim(part: nn.Module, name: str, *args: Any) -> Any:
 
 
 def fast(module: nn.Module) -> Any:
-    """Return the fast path of a module: the same interface and results."""
+    """Return the fast path of a module, or the module itself if it has none."""
     return claim(module, "fast") or module
 
 
 @lru_cache
 def compiled(function: Callable[..., Any]) -> Any:
-    """Return a function as TorchScript, without Python between operations; unchanged if that
-    fails."""
+    """Compile a function by TorchScript, to run it without Python between operations.
+
+    Return the function unchanged if TorchScript fails.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
             return torch.jit.script(function)
-    except (AttributeError, OSError, RuntimeError, TypeError):  # a torch without it, or no source
+    except (AttributeError, OSError, RuntimeError, TypeError):  # no TorchScript, or no source
         return function
 
 
 def padding_bias(mask: Tensor, like: Tensor) -> Tensor | None:
-    """Return the mask (B, S) as a bias of scores (B, 1, 1, S); None without padding."""
+    """Return a bias of scores (B, 1, 1, S), -inf where mask (B, S) is False; None if all True."""
     if bool(mask.all()):
         return None
     bias = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)

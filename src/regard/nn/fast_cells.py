@@ -1,9 +1,10 @@
-"""Recurrent layers as plain functions of their weights.
+"""Recurrent layers as plain functions of their weights, with less overhead than torch's modules.
 
-The input part of the gates does not depend on the state, so it is computed for many inputs at
-once. On a CPU, torch's sigmoid takes a third of the time of its tanh: tanh x = 2 sigmoid(2 x) - 1.
+Gates are a function of two terms: an input term W x + b and a state term U h. The input term does
+not depend on the state, so it is computed for many inputs at once. On a CPU, torch's sigmoid takes
+a third of the time of its tanh: tanh x = 2 sigmoid(2 x) - 1.
 
-R rows, S length, D width, G = gates * D.
+Shapes: R rows, S length, D width, G = number of gates * D.
 """
 
 from collections.abc import Iterable
@@ -19,17 +20,18 @@ KINDS = (nn.RNN, nn.GRU, nn.LSTM)
 
 
 def tanh(x: Tensor) -> Tensor:
-    """Return tanh, by the sigmoid for large tensors."""
+    """Return tanh(x), computed by the faster sigmoid for large tensors."""
     if x.numel() < 4096:
         return torch.tanh(x)
     return (2.0 * x).sigmoid_().mul_(2.0).sub_(1.0)
 
 
 def advance(gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor) -> list[Tensor]:
-    """Return the state (R, D) after an input part of the gates (R, G). weight: (D, G); bias: (G,).
+    """Return the next state, one or two tensors (R, D), given the input term of the gates (R, G).
 
-    An LSTM has four gates, a GRU three, a plain layer one. The cell gate of an LSTM is doubled,
-    so that one sigmoid computes all four.
+    weight: U, (D, G). bias: (G,), bias of the state term, used for a GRU only. An LSTM has four
+    gates, a GRU three, a plain RNN one. The weights of the cell gate of an LSTM are doubled, so
+    that one sigmoid computes all four gates.
     """
     h = hidden[0]
     count = weight.size(1) // weight.size(0)
@@ -53,10 +55,10 @@ def read(
     mask: Optional[Tensor],  # noqa: UP045, TorchScript reads it
     back: bool,
 ) -> Tensor:
-    """Return the states (S, R, D) of a layer for the input part of its gates (S, R, G).
+    """Return the states (S, R, D) of a layer, given the input term of the gates (S, R, G).
 
-    parts: vectors per state. back: from the right; the state stays zero where the mask (S, R, 1)
-    is False.
+    parts: tensors per state, 2 for an LSTM. back: read from right to left. The state is zero
+    where the mask (S, R, 1) is False.
     """
     S, R, D = gates.size(0), gates.size(1), weight.size(0)
     hidden = [gates.new_zeros(R, D) for _ in range(parts)]
@@ -71,7 +73,7 @@ def read(
 
 
 class FastCell:
-    """A layer: weights (in, G) of the input, (D, G) of the state, and biases."""
+    """The weights of a layer: (in, G) for the input, (D, G) for the state, and biases."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
         inputs, states, bias, more = (getattr(layer, name).detach() for name in WEIGHTS)
@@ -83,24 +85,24 @@ class FastCell:
             scale[2 * self.width : 3 * self.width] = 2.0
         self.input, self.state = inputs.t() * scale, states.t() * scale
         self.bias = bias if count == 3 else (bias + more) * scale
-        self.more = more  # of a GRU: it goes through the reset gate
+        self.more = more  # used for a GRU only: its reset gate scales this bias
 
     def gates(self, x: Tensor) -> Tensor:
-        """Return the input part (R, G) of the gates for inputs (R, in)."""
+        """Return the input term (R, G) of the gates for inputs x (R, in)."""
         return torch.addmm(self.bias, x, self.input)
 
     def advance(self, gates: Tensor, hidden: Hidden) -> Hidden:
-        """Return the state after an input part of the gates (R, G)."""
+        """Return the next state, given the input term of the gates (R, G)."""
         return tuple(advance(gates, list(hidden), self.state, self.more))
 
     def read(self, gates: Tensor, mask: Tensor | None, back: bool) -> Tensor:
-        """Return the states (S, R, D) for the input part of the gates (S, R, G)."""
+        """Return the states (S, R, D), given the input term of the gates (S, R, G)."""
         run = compiled(read)
         return run(gates, self.parts, self.state, self.more, mask, back)
 
 
 def fast_cells(layers: Iterable[nn.Module]) -> list[FastCell] | None:
-    """Return the fast cells of a stack; None if a layer is not a torch RNN on a CPU."""
+    """Return a FastCell per layer; None unless all layers are torch RNNs on a CPU."""
     stack = list(layers)
     if not all(type(layer) in KINDS for layer in stack):
         return None

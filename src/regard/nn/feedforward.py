@@ -18,7 +18,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """W2 f(W1 x + b1) + b2 at each position (Vaswani et al. 2017, eq. 2)."""
+    """The network W2 f(W1 x + b1) + b2 at each position (Vaswani et al. 2017, eq. 2)."""
 
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
@@ -29,13 +29,13 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., D) for (..., D)."""
+        """Apply the network to each vector of x (..., D)."""
         return self.narrow(self.dropout(self.activation(self.widen(x))))
 
     def rectified(self, x: Tensor, output: Tensor) -> Tensor:
-        """Return the input of its activation (..., inner), for a call from x to output."""
+        """Return the input (..., inner) of the activation function. output: ignored."""
         return self.widen(x)
 
     def fused(self) -> FusedBranch | None:
-        """Return its weights, if the fused step supports it."""
+        """Return the weights for the fused step (`nn.fused`); None if it is not supported."""
         return fused_branch(self.widen, self.narrow, activation=self.kind)

@@ -1,11 +1,13 @@
 """The fused step of a standard Transformer: all layers in one call, without Python in between.
 
 A step of a small model on a CPU is dozens of tiny operations, whose overhead exceeds the
-arithmetic. Modules declare by `fused` that they compute what is computed here: softmax attention,
-layer or RMS norm (pre or post), a two-layer feed-forward network, float or int8 weights. If one of
-them does not, the modules run as they are.
+arithmetic. The functions here are compiled by TorchScript and run all of these operations in one
+call. They support softmax attention, layer or RMS norm (pre or post), two-layer feed-forward
+networks, and float or int8 weights. A supported module returns its weights from a method `fused`.
+If a module of a stack is not supported, the modules run one by one.
 
-B sentences, k beams, R = k * B rows, S length, D width, H heads, K head width, I inputs, O outputs.
+Shapes: B sentences, k beams per sentence, R = k * B rows, S length, D width, H heads, K head width,
+I inputs, O outputs, V tokens. The memory is the encoder output.
 """
 
 from collections.abc import Sequence
@@ -20,13 +22,13 @@ from regard.nn.norms import FusedNorm
 from regard.nn.residual import Residual
 
 TILE = 1 << 19  # int8 weights converted to fp32 at a time: 2 MB, which fit into the CPU cache
-EMPTY = torch.empty(0)  # for a missing tensor
+EMPTY = torch.empty(0)  # placeholder for a missing tensor
 
-LinearWeights = list[Tensor]  # of W x + b: (O, I) weights, (O,) bias, and of int8 (O,) scales
+LinearWeights = list[Tensor]  # of W x + b: W (O, I), b (O,), and int8 scales (O,)
 
 
 class FusedTable(NamedTuple):
-    """An embedding. weight: (V, D); rows: int8 scales (V,); scale: factor of all vectors."""
+    """An embedding. weight: (V, D). rows: int8 scales (V,). scale: factor of all vectors."""
 
     weight: Tensor
     rows: Tensor
@@ -36,7 +38,7 @@ class FusedTable(NamedTuple):
 class FusedBranch(NamedTuple):
     """A residual branch: two linear layers with attention or an activation between them.
 
-    keys: the projection of the memory, for cross-attention.
+    keys: the weights that project the memory to keys and values, for cross-attention.
     """
 
     first: LinearWeights
@@ -47,7 +49,7 @@ class FusedBranch(NamedTuple):
 
 
 class Style(NamedTuple):
-    """The common settings of all layers of a stack. pre: pre-norm."""
+    """Settings that all layers of a stack share. pre: pre-norm, otherwise post-norm."""
 
     heads: int
     pre: bool
@@ -57,8 +59,11 @@ class Style(NamedTuple):
 
 
 class FusedLayer(NamedTuple):
-    """A layer. weights: eight per branch, of its norm and its two linear layers; keys: of its
-    cross-attention, if any."""
+    """The weights of a layer.
+
+    weights: eight tensors per residual branch: two of the norm, three of each linear layer.
+    keys: the weights that project the memory, for cross-attention; otherwise empty.
+    """
 
     style: Style
     weights: list[Tensor]
@@ -66,7 +71,7 @@ class FusedLayer(NamedTuple):
 
 
 def fused_linear(module: nn.Module) -> LinearWeights | None:
-    """Return the weights of a linear layer, torch's or one with `fused`; None for others."""
+    """Return the weights of a linear layer; None if it is not supported."""
     if type(module) is nn.Linear:
         weight, bias = module.weight.detach(), module.bias
         return None if bias is None else [weight, bias.detach(), EMPTY]
@@ -77,13 +82,13 @@ def fused_linear(module: nn.Module) -> LinearWeights | None:
 def fused_branch(
     first: nn.Module, second: nn.Module, heads: int = 0, activation: str = ""
 ) -> FusedBranch | None:
-    """Return a branch of two linear layers, if both are supported."""
+    """Return a branch of two linear layers; None if one is not supported."""
     one, other = fused_linear(first), fused_linear(second)
     return None if one is None or other is None else FusedBranch(one, other, heads, activation)
 
 
 def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | None:
-    """Return a layer of residual branches, if all are supported and have the same style."""
+    """Return a layer of residual branches; None if one is not supported or their styles differ."""
     weights: list[Tensor] = []
     residuals = [claim(residual, "fused") for residual, _ in branches]
     parts: list[Any] = [claim(part, "fused") for _, part in branches]
@@ -102,7 +107,7 @@ def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | 
 
 
 def fused_stack(layers: Sequence[Any]) -> list[FusedLayer] | None:
-    """Return the layers of a stack, if all are supported and have the same style."""
+    """Return the layers of a stack; None if one is not supported or their styles differ."""
     found = [claim(layer, "fused") for layer in layers]
     known = [layer for layer in found if layer is not None]
     alike = len({layer.style for layer in known}) == 1 and len(known) == len(found)
@@ -116,7 +121,7 @@ def norm_weights(norm: FusedNorm) -> tuple[str, Tensor, Tensor, float]:
 
 
 def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """Return normalized x (R, D)."""
+    """Return x (R, D) with each vector normalized. kind: layer, rms or none."""
     if kind == "layer":
         return torch.layer_norm(x, [x.size(1)], weight, bias, eps)
     if kind == "rms":
@@ -125,9 +130,10 @@ def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) ->
 
 
 def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tensor:
-    """Return (R, O) for x (R, I), with weight, bias and scales w[i], w[i + 1], w[i + 2].
+    """Return W x + b (R, O) for x (R, I), with W = w[i], b = w[i + 1] and int8 scales w[i + 2].
 
-    packed: the weights are stored as (I, O). TorchScript would decompose `addmm`.
+    packed: W is stored as (I, O). tile: the number of int8 weights to convert at a time.
+    `addmm` is not used, because TorchScript would decompose it.
     """
     weight, bias = w[i], w[i + 1]
     if packed:
@@ -144,7 +150,7 @@ def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tenso
 
 
 def activate(x: Tensor, kind: str) -> Tensor:
-    """Return the activation of a feed-forward network."""
+    """Apply the activation function `kind` to x."""
     if kind == "relu":
         return torch.relu_(x)
     return gelu(x) if kind == "gelu" else silu(x)
@@ -180,7 +186,10 @@ def encode(
     activation: str,
     tile: int,
 ) -> Tensor:
-    """Return vectors (B*S, D) after all encoder layers. bias: (B, 1, 1, S), -inf for padding."""
+    """Return the vectors (B*S, D) after all encoder layers, for embeddings x (B*S, D).
+
+    weights: `FusedLayer.weights` of each layer. bias: (B, 1, 1, S), -inf for padding, or None.
+    """
     R, D = x.size(0), x.size(1)
     for w in weights:
         h = normalize(x, norm, w[0], w[1], eps) if pre else x
@@ -214,11 +223,12 @@ def decode(
     packed: bool,
     tile: int,
 ) -> Tensor:
-    """Return vectors (R, D) of tokens (R,) after all decoder layers, before the last norm.
+    """Return the vectors (R, D) of tokens (R,) after all decoder layers, before the final norm.
 
-    table, rows, scale: of a `FusedTable`; position: (1, D), added to the embeddings. The new keys
-    and values are written into the caches (2, B, H, room, K), from `count` on. keys, values:
-    (B, H, S, K) of the memory; mask: of a shared cache; bias: (B, 1, 1, S), -inf for padding.
+    table, rows, scale: the fields of a `FusedTable`. position: (1, D), added to the embeddings.
+    weights: `FusedLayer.weights` of each layer. caches: (2, B, H, room, K) per layer; the new keys
+    and values are written at index `count`. keys, values: (B, H, S, K) per layer, of the memory.
+    mask: the mask of caches that beams share, or None. bias: (B, 1, 1, S), -inf for padding.
     """
     x = torch.embedding(table, tokens)
     if table.dtype == torch.int8:

@@ -1,6 +1,6 @@
-"""The gates of a recurrent layer, recomputed because torch's kernels do not return them.
+"""Gates of a recurrent layer, recomputed because torch's kernels do not return them.
 
-B rows, T length, I inputs, D width.
+Shapes: B batch size, T length, I input width, D width.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ Gates = dict[str, Tensor]
 def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Tensor) -> Gates:
     """Return the gates (B, T, D) of a layer with input x (B, T, I) and output out (B, T, D).
 
-    first: the state (B, D) before the first token, for the LSTM with its cell; None: zeros.
-    gru:  reset, update, new: out = (1 - update) * new + update * (previous out)
-    lstm: input, forget, output, and the cell itself after each token: out = output * tanh(cell)
-    A plain recurrent layer has none.
+    first: the state (B, D) before the first token, for an LSTM also the cell. None: zeros.
+    gru:  reset, update, new, with out = (1 - update) * new + update * (previous out)
+    lstm: input, forget, output, and cell (the cell state), with out = output * tanh(cell)
+    rnn:  no gates, thus an empty dictionary
     """
     enter, stay = _maps(layer)
     start = torch.zeros_like(out[:, 0]) if first is None else first[0]
@@ -46,7 +46,7 @@ def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Te
 
 
 def _sums(keep: Tensor, offered: Tensor, cell: Tensor) -> Tensor:
-    """Return the cell state (B, T, D) after each token."""
+    """Return the LSTM cell state (B, T, D) after each token, from the initial cell (B, D)."""
     cells = []
     for kept, added in zip(keep.unbind(1), offered.unbind(1), strict=True):
         cell = kept * cell + added
@@ -55,7 +55,7 @@ def _sums(keep: Tensor, offered: Tensor, cell: Tensor) -> Tensor:
 
 
 def _maps(layer: nn.Module) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-    """Return the linear layers of the input and of the previous state, for all gates."""
+    """Return the linear maps of the input and of the previous state, each for all gates."""
     if isinstance(layer, Int8Recurrent):
         return layer.entering, layer.staying
     assert isinstance(layer, nn.RNNBase)

@@ -1,9 +1,10 @@
-"""Layers with int8 weights: a quarter of the memory. Activations stay fp32.
+"""Layers with int8 weights, which need a quarter of the memory. Activations stay fp32.
 
-Only weights are rounded. If activations were rounded too, a difference of 1e-7, from padding or
-another batch, could flip a rounding decision, a step of 1/127. Predictions would then depend on the
-other texts in the batch.
-O outputs, I inputs, V tokens, D width, B rows, T length.
+Only weights are rounded. Padding and the batch size change activations by about 1e-7. If
+activations were rounded too, this could flip a rounding decision, a step of 1/127. Predictions
+would then depend on the other texts in the batch.
+
+Shapes: O outputs, I inputs, D width, B batch size, T length.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +24,7 @@ MAX_INT8 = 127  # symmetric around zero
 class Int8Matrix(nn.Module):
     """A matrix (O, I) in int8 with a scale per row: values * scale, with error <= scale / 2.
 
-    An embedding and the output layer that is tied to it share one.
+    An embedding and an output layer that are tied share one matrix.
     """
 
     values: Tensor  # (O, I), int8
@@ -36,14 +37,14 @@ class Int8Matrix(nn.Module):
 
     @classmethod
     def of(cls, weight: Tensor) -> "Int8Matrix":
-        """Return a rounded matrix; the largest value of each row is exact."""
+        """Return a weight matrix (O, I) rounded to int8. The largest value of each row is exact."""
         weight = weight.detach().float()
         largest = weight.abs().amax(1)  # (O,)
         scale = torch.where(largest > 0, largest / MAX_INT8, 1.0)
         return cls((weight / scale[:, None]).round().to(torch.int8), scale)
 
     def dequantized(self) -> Tensor:
-        """Return (O, I) in fp32."""
+        """Return the matrix (O, I) in fp32."""
         return self.values.to(self.scale.dtype).mul_(self.scale[:, None])
 
     def rows(self, indices: Tensor) -> Tensor:
@@ -52,7 +53,7 @@ class Int8Matrix(nn.Module):
         return found.mul_(self.scale[indices].unsqueeze(-1))
 
     def times(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the matrix times x plus the bias, (..., I) to (..., O), in tiles of fp32."""
+        """Return the matrix times x (..., I), plus the bias: (..., O). Convert tiles to fp32."""
         values, scale = self.values.t(), self.scale  # (I, O)
         if values.numel() <= TILE:
             product = x @ values.to(scale.dtype)
@@ -63,8 +64,10 @@ class Int8Matrix(nn.Module):
 
 
 class Weights(ABC):
-    """The source of a model's weights: itself or a file. known: the matrices so far; the same one
-    for the same weight, as for tied embeddings."""
+    """The source of a model's weights: the model itself or a file.
+
+    known: the int8 matrices so far, by the id of the weight. So tied weights share one matrix.
+    """
 
     def __init__(self) -> None:
         self.known: dict[int, Int8Matrix] = {}
@@ -77,7 +80,7 @@ class Weights(ABC):
 
     @abstractmethod
     def read_matrix(self, weight: Tensor) -> Int8Matrix:
-        """Read a weight matrix of the model in int8, at its first use."""
+        """Return a weight matrix of the model in int8. Called once per weight."""
 
     @abstractmethod
     def tensor(self, weight: Tensor) -> Tensor:
@@ -99,7 +102,7 @@ class Int8(nn.Module):
 
 
 class Int8Linear(Int8):
-    """W x + b."""
+    """A linear layer W x + b."""
 
     def __init__(self, matrix: Int8Matrix, bias: Tensor | None) -> None:
         super().__init__()
@@ -108,18 +111,18 @@ class Int8Linear(Int8):
         self.out_features, self.in_features = matrix.values.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., O) for (..., I)."""
+        """Return the output (..., O) for x (..., I)."""
         return self.matrix.times(x, self.bias)
 
     def fused(self) -> LinearWeights | None:
-        """Return its weights for the fused step."""
+        """Return the weights for the fused step (`nn.fused`)."""
         if self.bias is None:
             return None
         return [self.matrix.values, self.bias.detach(), self.matrix.scale]
 
 
 class Int8Embedding(Int8):
-    """Tokens to vectors, multiplied by a factor."""
+    """An embedding whose vectors are multiplied by `scale`."""
 
     def __init__(self, matrix: Int8Matrix, scale: float) -> None:
         super().__init__()
@@ -127,19 +130,19 @@ class Int8Embedding(Int8):
         self.scale = scale
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return (B, T, D) for tokens (B, T)."""
+        """Return the vectors (B, T, D) of tokens (B, T)."""
         return record_input(self, self.matrix.rows(tokens).mul_(self.scale))
 
     def fused(self) -> FusedTable:
-        """Return its weights for the fused step."""
+        """Return the weights for the fused step (`nn.fused`)."""
         return FusedTable(self.matrix.values, self.matrix.scale, self.scale)
 
 
 class Int8Recurrent(Int8):
-    """One recurrent layer from left to right, with the interface of torch's (batch first).
+    """A left-to-right recurrent layer with the interface of `nn.LSTM` and others (batch first).
 
-    A single step is computed here: on a CPU, the overhead of torch's LSTM exceeds the step. For
-    longer rows the weights are converted to fp32 for torch's kernel.
+    For a single token, the step is computed here, because torch's LSTM has a large overhead on a
+    CPU. For more tokens, the weights are converted to fp32 for torch's kernel.
     """
 
     def __init__(self, entering: Int8Linear, staying: Int8Linear) -> None:
@@ -149,7 +152,7 @@ class Int8Recurrent(Int8):
         self.gates = staying.out_features // staying.in_features  # rnn 1, gru 3, lstm 4
 
     def forward(self, x: Tensor, start: Any = None) -> tuple[Tensor, Any]:
-        """Return (B, T, D) for x (B, T, I), and the new state (1, B, D), two for the LSTM."""
+        """Return outputs (B, T, D) for x (B, T, I), and the state (1, B, D), two for an LSTM."""
         if start is None:
             zeros = x.new_zeros(1, len(x), self.staying.in_features)
             start = (zeros, zeros) if self.gates == 4 else zeros
@@ -161,7 +164,7 @@ class Int8Recurrent(Int8):
         return after[0].unsqueeze(1), end if self.gates == 4 else end[0]
 
     def _rows(self, x: Tensor, start: Any) -> tuple[Tensor, Any]:
-        """Return the states of all tokens by torch's kernel."""
+        """Return the outputs for several tokens, and the state, by torch's kernel."""
         layers = (self.entering, self.staying)
         weights = [*(one.matrix.dequantized() for one in layers), *(one.bias for one in layers)]
         kernel = {1: torch.rnn_tanh, 3: torch.gru, 4: torch.lstm}[self.gates]
@@ -170,7 +173,7 @@ class Int8Recurrent(Int8):
         return found[0], found[1:] if self.gates == 4 else found[1]
 
     def _step(self, x: Tensor, h: Tensor, *cell: Tensor) -> tuple[Tensor, ...]:
-        """Return the state after one token x (B, I) and the state h (B, D)."""
+        """Return the next state for one token x (B, I), the state h (B, D) and the LSTM cell."""
         new, old = self.entering(x), self.staying(h)
         if self.gates == 1:
             return (torch.tanh(new + old),)

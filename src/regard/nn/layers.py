@@ -1,6 +1,7 @@
 """Transformer layers: attention and a feed-forward network, each in a residual branch.
 
-B sentences, k beams, R = k * B rows, S source length, T target length, D width.
+Shapes: B sentences, k beams per sentence, R = k * B rows, S source length, T target length,
+D width.
 """
 
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class TransformerLayer(nn.Module):
             residual.init_branch(part)
 
     def branches(self) -> list[tuple[Residual, nn.Module]]:
-        """Return its parts with their residual branches, first to last."""
+        """Return the residual branches, each with its module, first to last."""
         found: list[tuple[Residual, nn.Module]] = [(self.attend, self.attention)]
         if self.look is not None and self.cross is not None:
             found.append((self.look, self.cross))
@@ -51,7 +52,12 @@ class TransformerLayer(nn.Module):
         past: Tree,
         real: Tensor | None,
     ) -> tuple[Tensor, Tree, Tree]:
-        """Return the output (R, T, D), the keys of the memory, and the new past of this layer."""
+        """Return the output (R, T, D), the projected memory, and the new past.
+
+        memory: the encoder output, for cross-attention. keys: its projection by an earlier call,
+        or None. past: what the attention kernel keeps between steps, such as a key-value cache.
+        real: (R, T), True unless padding; None: no padding.
+        """
         mixed, past = self.attention(self.attend.enter(x, real), mask, past)
         x = self.attend.leave(x, mixed, real)
         if self.cross is not None and self.look is not None:
@@ -62,5 +68,5 @@ class TransformerLayer(nn.Module):
         return x, keys, past
 
     def fused(self) -> FusedLayer | None:
-        """Return its weights, if the fused step supports it."""
+        """Return the weights for the fused step (`nn.fused`); None if it is not supported."""
         return fused_layer(self.branches())

@@ -1,6 +1,6 @@
-"""Normalization layers: the kinds of the slot `norm`.
+"""Normalization layers: the choices of the option `norm`.
 
-B rows, T length, D width.
+Shapes: B batch size, T length, D width.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from regard.core.options import Options
 
 
 class FusedNorm(NamedTuple):
-    """A norm that the fused step supports. bias: None for `rms`."""
+    """The weights of a norm for the fused step (`nn.fused`). bias: None for `rms` and `none`."""
 
     kind: Literal["layer", "rms", "none"]
     weight: Tensor | None
@@ -23,22 +23,25 @@ class FusedNorm(NamedTuple):
 
 
 class Norm(nn.Module, ABC):
-    """The interface. needs_batch: whether it computes statistics over rows; a batch is then not
-    split among threads. Statistics are buffers, which are saved with the weights."""
+    """Base class of norms.
+
+    needs_batch: whether the norm computes statistics over the batch. The batch is then not split
+    among threads. Statistics are buffers, which are saved with the weights.
+    """
 
     needs_batch: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return normalized x (B, T, D); real: (B, T), True for real tokens; None: all are."""
+        """Return normalized x (B, T, D). real: (B, T), True unless padding; None: no padding."""
 
     def fused(self) -> FusedNorm | None:
-        """Return its weights, if the fused step supports it; not inherited (`claim`)."""
+        """Return the weights for the fused step, or None. Not inherited (see `claim`)."""
         return None
 
 
 class LayerNorm(Norm, nn.LayerNorm):
-    """(x - mean) / deviation over each vector (Ba et al. 2016)."""
+    """Layer norm: (x - mean) / standard deviation of each vector (Ba et al. 2016)."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -48,7 +51,7 @@ class LayerNorm(Norm, nn.LayerNorm):
 
 
 class RmsNorm(Norm, nn.RMSNorm):
-    """x / root mean square over each vector (Zhang and Sennrich 2019)."""
+    """RMS norm: x / root mean square of each vector (Zhang and Sennrich 2019)."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)

@@ -1,6 +1,6 @@
-"""Positional encodings: the kinds of the slot `positions`.
+"""Positional encodings: the choices of the option `positions`.
 
-B rows, T length, S positions attended to, D width, H heads, K head width.
+Shapes: B batch size, T length, S positions attended to, D width, H heads, K head width.
 """
 
 import math
@@ -18,12 +18,15 @@ SinusoidLayout = Literal["interleaved", "halves"]
 
 
 class Position(nn.Module):
-    """The interface, and no positions: order is visible only by the causal mask.
+    """Base class of positional encodings, and the encoding without positions.
 
-    One per stack, with three hooks, each the identity unless overridden. rotates, biases: whether
-    `rotate` and `bias` do anything; every_layer: whether `embed` is called before each layer, not
-    only the first; adds: whether it only adds a vector per position before the first layer, which
-    the fused step supports: not inherited (`claim`); length: the maximum length, None: any.
+    Without positions, only the causal mask reveals the order. A stack of layers has one encoding,
+    with three methods that do nothing unless overridden: `embed`, `rotate` and `bias`.
+    rotates, biases: whether `rotate` and `bias` do anything.
+    every_layer: whether `embed` is called before each layer, not only before the first.
+    adds: whether the encoding only adds a vector per position before the first layer, which the
+    fused step (`nn.fused`) supports. Not inherited (see `claim`).
+    length: the maximum length. None: unlimited.
     """
 
     adds: ClassVar[bool] = True
@@ -33,20 +36,20 @@ class Position(nn.Module):
     length: int | None = None
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
-        """Return x (B, T, D) with positions added; its first token is at position `at`."""
+        """Return x (B, T, D) with positions added. `at` is the position of the first token."""
         return x
 
     def rotate(self, q: Tensor, k: Tensor, at: int) -> tuple[Tensor, Tensor]:
-        """Return new queries and keys (B, H, T, K), rotated by their positions."""
+        """Return queries and keys (B, H, T, K), rotated by their positions, which start at `at`."""
         return q, k
 
     def bias(self, q: Tensor, at_q: Tensor, at_k: Tensor) -> Tensor | None:
-        """Return the bias (B|1, H, T, S) of the scores; at_q: (T,) and at_k: (B|1, S) positions."""
+        """Return the bias (B|1, H, T, S) of scores, for positions at_q (T,) and at_k (B|1, S)."""
         return None
 
 
 class SinusoidalPosition(Position):
-    """sin and cos of the position at wavelengths from 2 pi to 20000 pi (Vaswani et al. 2017, 3.5).
+    """Sines and cosines at wavelengths from 2 pi to 20000 pi (Vaswani et al. 2017, 3.5).
 
     PE(t, 2i) = sin(t / 10000^(2i/D)),  PE(t, 2i+1) = cos(t / 10000^(2i/D))
     With layout halves, as in Marian: first all sines, then all cosines.
@@ -93,7 +96,7 @@ class LearnedPosition(Position):
 
 
 def too_long(length: int, limit: int, section: str) -> UserError:
-    """Return the error for a sequence that exceeds the learned positions."""
+    """Return the error for a sequence that has more tokens than there are learned positions."""
     return UserError(
         f"sequence of {length:,} tokens (incl. EOS) exceeds {section}.length={limit} learned "
         "positions",
@@ -103,7 +106,7 @@ def too_long(length: int, limit: int, section: str) -> UserError:
 
 
 class PositionOptions(Options):
-    """Base class of position options. rotates, biases: as in what they build."""
+    """Base class of position options. rotates, biases: as in the `Position` that they build."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     rotates: ClassVar[bool] = False
@@ -111,7 +114,7 @@ class PositionOptions(Options):
     kind: str
 
     def build(self, width: int, heads: int) -> Position:
-        """Return the positions of a stack of layers."""
+        """Return the positional encoding of a stack of layers."""
         raise NotImplementedError
 
 

@@ -8,7 +8,7 @@ from regard.nn.int8 import Int8, Int8Linear, Int8Matrix, Int8Recurrent, Weights
 
 
 class ModelWeights(Weights):
-    """The weights that a model holds itself."""
+    """The weights of a model in memory."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ def check_cpu(device: torch.device) -> None:
 
 
 def round_to_int8(name: str, weight: Tensor) -> Int8Matrix:
-    """Return a weight in int8; raise UserError if it is not finite."""
+    """Return a weight matrix in int8. Raise UserError if a value is not finite."""
     if not bool(weight.isfinite().all()):
         raise UserError(f"int8: {name} contains non-finite weights", help="train the model again")
     return Int8Matrix.of(weight)
@@ -41,10 +41,10 @@ def round_to_int8(name: str, weight: Tensor) -> Int8Matrix:
 
 @torch.no_grad()
 def quantize(model: nn.Module, weights: Weights | None = None) -> nn.Module:
-    """Quantize the matrices of a model to int8 in place; it stays in eval mode.
+    """Quantize the matrices of a model to int8 in place, and return the model in eval mode.
 
-    Linear and recurrent layers are replaced by their int8 counterparts, and so is every module
-    with a method `int8`, which returns it. weights: the source of the weights (default: the model).
+    Linear and recurrent layers are replaced by int8 layers. A module with a method `int8` is
+    replaced by the result of that method. weights: the source of the weights (default: the model).
     """
     weights = weights or ModelWeights(model)
     model = _replaced(model, weights).eval()
@@ -68,9 +68,9 @@ def _replaced(module: nn.Module, weights: Weights) -> nn.Module:
 
 
 def _counterpart(module: nn.Module, weights: Weights) -> Int8 | None:
-    """Return the same layer with int8 weights; None if it has no matrix."""
+    """Return the same layer with int8 weights; None if the layer is not quantized."""
     if isinstance(module, nn.Linear):
-        # a single row, as in additive attention: not worth it
+        # a single row, as in additive attention, is not worth quantizing
         return _linear(module.weight, module.bias, weights) if module.out_features > 1 else None
     if isinstance(module, nn.RNNBase):
         assert module.mode in ("RNN_TANH", "GRU", "LSTM") and module.num_layers == 1
@@ -86,13 +86,13 @@ def _linear(weight: Tensor, bias: Tensor | None, weights: Weights) -> Int8Linear
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Return the number of parameters, int8 weights included; for count models, of counts."""
+    """Return the number of weights, int8 included; for count models, the number of counts."""
     trained = sum(weight.numel() for weight in model.parameters())
     rounded = sum(table.numel() for table in model.buffers() if table.dtype == torch.int8)
     return trained + rounded or sum(table.numel() for table in model.buffers())
 
 
 def size_of(model: nn.Module) -> int:
-    """Return the size of all weights in bytes, tied ones once."""
+    """Return the size of all weights in bytes. Tied weights count once."""
     tensors = [*model.parameters(), *model.buffers()]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

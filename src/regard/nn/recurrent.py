@@ -1,6 +1,6 @@
 """Recurrent layers with one batch-first interface.
 
-B rows, T length, D width, L layers.
+Shapes: B batch size, T or S length, D width, L layers.
 """
 
 from functools import partial
@@ -46,7 +46,7 @@ class Recurrence(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
-        """Return the top states (B, T, D) for x (B, T, inputs), and the last of each layer."""
+        """Return the outputs (B, T, D) for x (B, T, inputs), and the final state of all layers."""
         if hidden is not None and x.shape[1] == 1 and not torch.is_grad_enabled():
             return self._one(x[:, 0], hidden)
         last: list[tuple[Tensor, ...]] = []
@@ -64,11 +64,11 @@ class Recurrence(nn.Module):
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
 
     def sides(self) -> list[list[nn.Module]]:
-        """Return its layers per direction."""
+        """Return the layers, one list per direction."""
         return [list(self.layers)]
 
     def _one(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
-        """Return the same for a single token (B, inputs) in decoding, with less overhead."""
+        """Return the result of `forward` for one token x (B, inputs) with less overhead."""
         last: list[tuple[Tensor, ...]] = []
         for i, layer in enumerate(self.layers):
             before = tuple(part[:, i] for part in hidden)
@@ -96,7 +96,7 @@ def one_step(layer: nn.Module, x: Tensor, hidden: Hidden) -> Hidden:
 class Bidirectional(nn.Module):
     """Two stacks, one per direction, each of half the width (Schuster and Paliwal 1997).
 
-    The directions are concatenated after each layer, so each layer reads both.
+    The outputs of both directions are concatenated after each layer, so the next layer reads both.
     """
 
     def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
@@ -107,7 +107,7 @@ class Bidirectional(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return (B, S, D) for x (B, S, inputs)."""
+        """Return the outputs (B, S, D) for x (B, S, inputs). mask: (B, S), True unless padding."""
         flip = reverse_indices(mask).unsqueeze(-1)  # (B, S, 1)
         for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             inputs = self.dropout(x) if i > 0 else x
@@ -119,7 +119,7 @@ class Bidirectional(nn.Module):
         return x
 
     def sides(self) -> list[list[nn.Module]]:
-        """Return the layers that read from the left, and those that read from the right."""
+        """Return the left-to-right layers and the right-to-left layers."""
         stacks = [
             [cast(Recurrence, one) for one in side] for side in (self.forwards, self.backwards)
         ]
@@ -127,14 +127,17 @@ class Bidirectional(nn.Module):
 
 
 def reverse_indices(mask: Tensor) -> Tensor:
-    """Return the indices (B, S) that reverse each row within its real length; padding stays."""
+    """Return the indices (B, S) that reverse the real tokens of each row; padding stays."""
     indices = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     mirrored = mask.sum(1, keepdim=True) - 1 - indices
     return torch.where(mask, mirrored, indices)
 
 
 def final_states(x: Padded, both: bool) -> Tensor:
-    """Return the state (B, D) after the last real token; for two directions, of each."""
+    """Return the state (B, D) after the last real token.
+
+    both: whether x has two directions. The last token of the backward direction is the first.
+    """
     last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
     final = x.data.gather(1, last).squeeze(1)  # (B, D)
     if not both:
@@ -144,7 +147,7 @@ def final_states(x: Padded, both: bool) -> Tensor:
 
 
 def _initialize(layer: nn.RNNBase, width: int, gates: int) -> None:
-    """Initialize recurrent weights as orthogonal, input weights by Glorot; LSTM forget bias 1."""
+    """Set recurrent weights orthogonal, input weights by Glorot, biases 0, LSTM forget bias 1."""
     for name, weight in layer.named_parameters():
         if "weight_hh" in name:
             for block in weight.data.split(width):

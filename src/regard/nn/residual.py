@@ -1,6 +1,7 @@
-"""Residual branches, x + f(x), with pre-norm or post-norm: the kinds of `norm_position`.
+"""Residual branches, x + f(x), with pre-norm or post-norm: the choices of the option
+`norm_position`.
 
-B rows, T length, D width.
+Shapes: B batch size, T length, D width.
 """
 
 from abc import ABC, abstractmethod
@@ -16,9 +17,9 @@ from regard.nn.norms import FusedNorm, NoNorm, Norm, NormOptions
 
 
 class Residual(nn.Module, ABC):
-    """The interface: `x = residual.leave(x, f(residual.enter(x, real)), real)`.
+    """Base class of residual branches: `x = residual.leave(x, f(residual.enter(x, real)), real)`.
 
-    real: (B, T), True for real tokens; None: all are. Only norms with statistics need it.
+    real: (B, T), True unless padding; None: no padding. Only norms with batch statistics need it.
     """
 
     def __init__(self, norm: Norm, dropout: float) -> None:
@@ -28,17 +29,17 @@ class Residual(nn.Module, ABC):
 
     @abstractmethod
     def enter(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return the input of the branch."""
+        """Return the input of the branch f."""
 
     @abstractmethod
     def leave(self, x: Tensor, branch: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return the sum of the stream and the branch."""
+        """Return the sum of x and the output of the branch."""
 
     def init_branch(self, branch: nn.Module) -> None:
-        """Called once when the branch is built, for kinds that scale its initial weights."""
+        """Scale the initial weights of the branch, if needed. Called once, when it is built."""
 
     def fused(self) -> tuple[bool, FusedNorm] | None:
-        """Return whether it is pre-norm, and the norm, if the fused step supports both."""
+        """Return whether this is pre-norm, and the norm; None if the fused step lacks support."""
         return None
 
 
@@ -77,7 +78,7 @@ class ResidualOptions(Options):
     kind: str
 
     def build(self, norm: NormOptions, width: int, dropout: float, layers: int) -> Residual:
-        """Return a branch of a stack with this width and number of layers."""
+        """Return a residual branch for a stack with this width and number of layers."""
         raise NotImplementedError
 
     def final(self, norm: NormOptions, width: int) -> Norm:
@@ -86,7 +87,7 @@ class ResidualOptions(Options):
 
 
 class Pre(ResidualOptions):
-    """Pre-norm: before each branch and after the last layer; trains without warm-up."""
+    """Pre-norm: norms before each branch and after the last layer. Trains without warm-up."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["pre"] = "pre"
@@ -99,7 +100,7 @@ class Pre(ResidualOptions):
 
 
 class Post(ResidualOptions):
-    """Post-norm: after each sum, as in the original Transformer."""
+    """Post-norm: a norm after each sum, as in the original Transformer."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["post"] = "post"

@@ -1,5 +1,5 @@
-"""Attention kernels, one file each; the union of their options is the registry."""
+"""Attention kernels, one file each. `Attention` is the union of their options."""
 
 from regard.nn.kernels.softmax import Softmax
 
-Attention = Softmax  # of several kinds: Annotated[Softmax | Local, Field(discriminator="kind")]
+Attention = Softmax  # with several kinds: Annotated[Softmax | Local, Field(discriminator="kind")]

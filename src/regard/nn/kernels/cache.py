@@ -1,6 +1,7 @@
-"""The key-value cache of self-attention.
+"""The key-value cache of self-attention. An entry is the key and the value of one token.
 
-B sentences, k beams of each, T new tokens, H heads, n entries, K head width.
+Shapes: B sentences, k beams per sentence, T new tokens, H heads, n entries, K head width. room:
+the capacity in entries.
 """
 
 from functools import lru_cache
@@ -16,9 +17,10 @@ MIN_CAPACITY = 32  # entries
 class Cache(Selects):
     """Keys and values (B, H, n, K), in memory that grows without a copy at each step.
 
-    The beams of a sentence share its row: each step adds an entry per beam, and a mask
+    The beams of a sentence share one row. Each step adds an entry per beam, and a mask
     (`beam_attention_mask`) selects the entries that a beam attends to. So reordering beams is
-    free. A cache is immutable for its holders: if another step used its next entry, `add` copies.
+    free. Caches may share memory, but never change each other: `add` copies the memory if another
+    cache already uses the next entry.
     """
 
     def __init__(self, both: Tensor | tuple[Tensor, Tensor], count: int, used: list[int]) -> None:
@@ -28,25 +30,25 @@ class Cache(Selects):
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "Cache":
-        """Return a cache of these entries, without a copy (training adds nothing to it)."""
+        """Return a cache with these keys and values (B, H, n, K), without a copy."""
         count = keys.shape[2]
         return cls((keys, values), count, [count])
 
     @property
     def memory(self) -> Tensor:
-        """Return keys and values (2, B, H, room, K)."""
+        """Return keys and values (2, B, H, room, K), unused capacity included."""
         if isinstance(self._both, tuple):
             self._both = torch.stack(self._both)
         return self._both
 
     @property
     def keys(self) -> Tensor:
-        """(B, H, n, K)"""
+        """Return the keys (B, H, n, K)."""
         return self._both[0][:, :, : self.count]
 
     @property
     def values(self) -> Tensor:
-        """(B, H, n, K)"""
+        """Return the values (B, H, n, K)."""
         return self._both[1][:, :, : self.count]
 
     def add(self, keys: Tensor, values: Tensor) -> "Cache":
@@ -64,7 +66,7 @@ class Cache(Selects):
     def reserve(self, new: int) -> "Cache":
         """Return the cache with `new` more entries, which the caller fills in.
 
-        They are in `memory` (2, B, H, room, K) from `count` on.
+        The new entries of `memory` (2, B, H, room, K) start at the previous `count`.
         """
         count = self.count + new
         cache = self
@@ -80,20 +82,20 @@ class Cache(Selects):
         return cls(memory, 0, [0])
 
     def _copy(self, room: int) -> "Cache":
-        """Return a copy with its own memory of this capacity."""
+        """Return a copy with its own memory for `room` entries."""
         shape = list(self.memory.shape)
         both = self.memory.new_empty([*shape[:3], room, shape[4]])
         both[:, :, :, : self.count] = self.memory[:, :, :, : self.count]
         return Cache(both, self.count, [self.count])
 
     def select(self, rows: Tensor, sentences: Tensor | None) -> "Cache":
-        """Return the cache of these sentences; it has a row per sentence, not per beam."""
+        """Return the cache of these sentences (None: all). rows: ignored, as beams share rows."""
         if sentences is None:
             return self
         return Cache(self.memory.index_select(1, sentences), self.count, [self.count])
 
     def take(self, entries: Tensor) -> "Cache":
-        """Return the cache with only these entries (B, m) of each sentence."""
+        """Return the cache with only the entries at these indices (B, m)."""
         parts, B, H, room, K = self.memory.shape
         m = entries.shape[1]
         first = torch.arange(parts * B * H, device=entries.device).view(parts, B, H, 1) * room
@@ -105,11 +107,11 @@ class Cache(Selects):
 def beam_attention_mask(
     beam_mask: Tensor | None, entries: int, beams: int, like: Tensor, rows: int, T: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return the mask (B, 1, k*T, n + k*T) of new tokens, and its last rows (k*B, n + k*T).
+    """Return the mask (B, 1, k*T, n + k*T) of new tokens, and the new beam_mask (k*B, n + k*T).
 
-    beam_mask: (k*B, n), 0 if a beam attends to an entry and -inf otherwise; None: all 0. A new
-    token attends to the entries of its beam, to the previous new tokens of its beam, and to
-    itself. like: a tensor with the dtype and device of the result; rows: k*B.
+    beam_mask: (k*B, n), 0 if a beam attends to an entry and -inf otherwise. None: all 0.
+    A new token attends to the entries of its beam, to earlier new tokens of its beam, and to
+    itself. like: a tensor with the dtype and device of the result. rows: k*B.
     """
     B = rows // beams
     old = like.new_zeros(rows, entries) if beam_mask is None else beam_mask
@@ -122,7 +124,7 @@ def beam_attention_mask(
 
 @lru_cache(maxsize=64)
 def _new_token_mask(beams: int, T: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return (k, T, k*T): 0 if a new token attends to another one, -inf otherwise."""
+    """Return the mask (k, T, k*T) of new tokens: 0 up to each token of its beam, -inf elsewhere."""
     with torch.inference_mode(False):
         before = torch.ones(T, T, device=device).tril().bool()
         same = torch.eye(beams, device=device).bool()[:, None, :, None] & before[None, :, None, :]
@@ -131,7 +133,10 @@ def _new_token_mask(beams: int, T: int, dtype: torch.dtype, device: torch.device
 
 
 def live_entries(beam_mask: Tensor, beams: int) -> Tensor:
-    """Return (B, m): the entries that a beam of the sentence attends to; m: the maximum count."""
+    """Return the indices (B, m) of entries that at least one beam of the sentence attends to.
+
+    m: the largest count. Sentences with a smaller count are filled up with other entries.
+    """
     used = (beam_mask == 0).unflatten(0, (-1, beams)).any(1)  # (B, n)
     count = int(used.sum(1).max())
     return used.byte().sort(stable=True, dim=1, descending=True).indices[:, :count]

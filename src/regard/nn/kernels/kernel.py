@@ -1,10 +1,10 @@
-"""The interface of an attention kernel: from queries, keys and values to outputs.
+"""The interface of attention kernels, which compute outputs from queries, keys and values.
 
-A kernel owns its past, such as a cache, and defines how rows of it are selected. The stack around
-it only passes it on.
+The past is what a kernel keeps from step to step, such as a key-value cache. The memory is what a
+kernel keeps of another sequence for cross-attention. Layers only pass both on.
 
-B sentences, k beams, R = k * B rows, T new positions, S positions attended to, H heads,
-K head width.
+Shapes: B sentences, k beams per sentence, R = k * B rows, T new positions, S positions attended to,
+H heads, K head width.
 """
 
 from abc import ABC, abstractmethod
@@ -20,18 +20,18 @@ from regard.nn.positions import Position
 
 
 class Supports(NamedTuple):
-    """The features of a kernel; a configuration that needs others is an error."""
+    """The features of a kernel. A configuration that needs other features is an error."""
 
     causal: bool = True  # masks the future: decoders, language models
     bidirectional: bool = True  # attends in both directions: encoders
     cross: bool = True  # attends to another sequence
     bias: bool = True  # accepts a bias that is added to its scores
-    rotary: bool = True  # its scores are products q . k, so that both can be rotated
+    rotary: bool = True  # supports rotary positions: its scores are products q . k
     edges: bool = False  # accepts the edges of a graph
 
 
 class Shape(NamedTuple):
-    """The sizes of a kernel. causal is set here only, and never implied by a mask."""
+    """The sizes of a kernel. causal: whether it masks the future, whatever the other masks."""
 
     width: int
     heads: int
@@ -39,9 +39,13 @@ class Shape(NamedTuple):
 
 
 class AttentionMask(NamedTuple):
-    """The mask that all layers share in one pass. real: (B, S), True for keys that are not
-    padding, None: all are; bias: (B|1, H|1, S, S), from the input, added to scores; edges: of a
-    graph; at: the position of the first query; sentences: B; prepared: by `Kernel.prepare`."""
+    """The mask that all layers share in one forward pass.
+
+    positions: the positional encoding. sentences: B.
+    real: (B, S), True for keys that are not padding. None: no padding.
+    bias: (B|1, H|1, S, S), part of the input, added to scores. edges: edges of an input graph.
+    at: the position of the first query. prepared: the result of `Kernel.prepare`.
+    """
 
     positions: Position
     sentences: int
@@ -53,9 +57,13 @@ class AttentionMask(NamedTuple):
 
 
 class Kernel(nn.Module, ABC):
-    """The interface. reads: the projections of x that it needs; traceable: whether `weights` also
-    works step by step, from its past; fuses: whether the fused step computes the same, not
-    inherited (`claim`); length: the maximum input length, None: any."""
+    """Base class of attention kernels.
+
+    reads: the projections of x that the kernel needs.
+    traceable: whether `weights` also works step by step, with a past.
+    fuses: whether the fused step (`nn.fused`) computes the same. Not inherited (see `claim`).
+    length: the maximum input length. None: unlimited.
+    """
 
     reads: ClassVar[tuple[str, ...]] = ("query", "key", "value")
     traceable: ClassVar[bool] = True
@@ -65,10 +73,10 @@ class Kernel(nn.Module, ABC):
     def prepare(
         self, shared: Tree, rows: int, sentences: int, new: int, like: Tensor
     ) -> tuple[Any, Tree]:
-        """Return, once per pass, what all layers share (`mask.prepared`), and its next state.
+        """Return what all layers share (`mask.prepared`), and the state for the next call.
 
-        shared: that state after the last pass, None before the first; new: T; like: a tensor with
-        the dtype and device to use.
+        Called once per forward pass. shared: the state of the previous call; None at first.
+        new: T. like: a tensor with the dtype and device to use.
         """
         return None, None
 
@@ -78,35 +86,41 @@ class Kernel(nn.Module, ABC):
     ) -> tuple[Tensor, Tree]:
         """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the new past.
 
-        Projections that it does not read are empty. past: None before the first pass; always None
-        if the kernel is not causal.
+        Projections that are not in `reads` are empty. past: None in the first step. If the kernel
+        is not causal, past is always None.
         """
 
     @abstractmethod
     def weights(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
     ) -> tuple[Tensor, Tensor]:
-        """Return the attention (R, H, T, S) and values (R, H, S, K) whose product is the output of
-        `forward`. S counts all positions so far, in order. Slow: for recording and tests."""
+        """Return the attention weights (R, H, T, S) and the values (R, H, S, K).
+
+        Their product is the output of `forward`. S counts all positions so far, in order.
+        Slow: for recording and tests.
+        """
 
     def memory(self, k: Tensor, v: Tensor, real: Tensor) -> Tree:
-        """Return the memory of another sequence with k and v (B, H, S, K), once per sentence."""
+        """Return the memory of another sequence with keys k and values v (B, H, S, K).
+
+        Called once per sentence. real: (B, S), True unless padding.
+        """
         raise NotImplementedError
 
     def attend(self, q: Tensor, memory: Tree, real: Tensor) -> Tensor:
-        """Return the output (R, H, T, K) for q, from the memory of B sentences; real: (B, S)."""
+        """Return the output (R, H, T, K) of queries q (R, H, T, K) that attend to the memory."""
         raise NotImplementedError
 
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the attention (R, H, T, S) of `attend`, and the values (R, H, S, K)."""
+        """Return the attention weights (R, H, T, S) of `attend`, and the values (R, H, S, K)."""
         raise NotImplementedError
 
     def advance(self, step: int, generator: torch.Generator) -> None:
-        """Called after each update, for random features that are sampled again."""
+        """Resample random features, if the kernel has any. Called after each update."""
 
 
 class KernelOptions(Options):
-    """Base class of kernel options. exports: engines that support it."""
+    """Base class of kernel options. exports: the engines that support the kernel."""
 
     supports: ClassVar[Supports] = Supports()
     exports: ClassVar[frozenset[str]] = frozenset()

@@ -1,7 +1,7 @@
 """Full softmax attention.
 
-B sentences, k beams, R = k * B rows, H heads, T queries, S keys, n entries of a cache,
-K head width.
+Shapes: B sentences, k beams per sentence, R = k * B rows, H heads, T queries, S keys, n entries of
+a cache, K head width.
 """
 
 from typing import ClassVar, Literal, NamedTuple
@@ -15,13 +15,15 @@ from regard.data.tensors.tree import Tree
 from regard.nn.kernels.cache import Cache, beam_attention_mask, live_entries
 from regard.nn.kernels.kernel import AttentionMask, Kernel, KernelOptions, Shape
 
-PRUNE_MARGIN = 16  # a cache is pruned at twice its live entries and this many more
+PRUNE_MARGIN = 16  # a cache is pruned at twice the entries that beams attend to, plus this many
 
 
 class Shared(NamedTuple):
-    """The state that all layers share in a search. entries: size of their caches; max_entries:
-    size at which they are pruned; beam_mask: (R, n), 0 for entries that a beam attends to and
-    -inf otherwise, or None."""
+    """State that all layers share between the steps of a search.
+
+    entries: entries per cache. max_entries: number of entries above which caches are pruned.
+    beam_mask: (R, n), 0 if a beam attends to an entry and -inf otherwise. None: all 0.
+    """
 
     entries: int = 0
     max_entries: int = PRUNE_MARGIN
@@ -29,9 +31,12 @@ class Shared(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The input of all layers in a pass. take: (B, m), the entries to keep in a cache, None: all;
-    mask: (B, 1, k*T, n + k*T) for beams that share a cache, None: only causal; beam_mask:
-    (R, n + k*T), 0 for the entries that each beam attends to."""
+    """Input that all layers share in one forward pass.
+
+    take: (B, m), indices of the cache entries to keep. None: all.
+    mask: (B, 1, k*T, n + k*T), for beams that share a cache. None: only the causal mask.
+    beam_mask: (R, n + k*T), 0 if a beam attends to an entry and -inf otherwise. None: all 0.
+    """
 
     take: Tensor | None = None
     mask: Tensor | None = None
@@ -53,7 +58,7 @@ class SoftmaxAttention(Kernel):
     def prepare(
         self, shared: Shared | None, rows: int, sentences: int, new: int, like: Tensor
     ) -> tuple[Prepared, Shared]:
-        """Decide once per step for all layers what is pruned and what each beam attends to."""
+        """Return, for all layers, which entries to keep and what each beam attends to."""
         entries, max_entries, beam_mask = shared or Shared()
         beams, take, mask = rows // sentences, None, None
         if beam_mask is not None and entries > max_entries:
@@ -69,7 +74,7 @@ class SoftmaxAttention(Kernel):
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Cache | None]:
-        """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the cache."""
+        """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the new cache."""
         queries, keys, values, after = self._entries(q, k, v, mask, past)
         T, S = queries.shape[2], keys.shape[2]
         attn_mask = self._mask(q, T, S, mask)
@@ -84,7 +89,7 @@ class SoftmaxAttention(Kernel):
     def weights(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Tensor]:
-        """Return the attention (R, H, T, S) and the values (R, H, S, K)."""
+        """Return the attention weights (R, H, T, S) and the values (R, H, S, K)."""
         queries, keys, values, _ = self._entries(q, k, v, mask, past)
         T, S = queries.shape[2], keys.shape[2]
         attn_mask = self._mask(q, T, S, mask)
@@ -102,7 +107,7 @@ class SoftmaxAttention(Kernel):
     def _entries(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Tensor, Tensor, Cache | None]:
-        """Return queries (B, H, k*T, K), all keys and values (B, H, n, K), and their cache."""
+        """Return queries (B, H, k*T, K), all keys and values (B, H, n, K), and the new cache."""
         if not self.causal:
             return q, k, v, None
         q, k, v = (_folded(x, mask.sentences) for x in (q, k, v))
@@ -129,7 +134,7 @@ class SoftmaxAttention(Kernel):
         return added if visible is None else added.masked_fill(~visible, float("-inf"))
 
     def _positions_bias(self, q: Tensor, entries: int, mask: AttentionMask) -> Tensor:
-        """Return the bias (B|1, H, k*T, n) of the positions.
+        """Return the bias (B|1, H, k*T, n) that the positional encoding adds to scores.
 
         In a cache that beams share, the position of an entry for a beam is the number of earlier
         entries that the beam attends to.
@@ -143,30 +148,30 @@ class SoftmaxAttention(Kernel):
         return bias if len(bias) == 1 else _folded(bias, mask.sentences)
 
     def memory(self, k: Tensor, v: Tensor, real: Tensor) -> Tree:
-        """Return the keys and values (B, H, S, K) unchanged."""
+        """Return the memory: keys and values (B, H, S, K), unchanged."""
         return k, v
 
     def attend(self, q: Tensor, memory: Tree, real: Tensor) -> Tensor:
-        """Return the output (R, H, T, K) for q (R, H, T, K)."""
+        """Return the output (R, H, T, K) of cross-attention for queries q (R, H, T, K)."""
         k, v = memory
         mask = real[:, None, None, :]  # (B, 1, 1, S)
         out = F.scaled_dot_product_attention(_folded(q, len(real)), k, v, attn_mask=mask)
         return _unfolded(out, q)
 
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the attention (R, H, T, S) to another sequence, and its values (R, H, S, K)."""
+        """Return the cross-attention weights (R, H, T, S) and the values (R, H, S, K)."""
         k, v = memory
         found = _softmax(_folded(q, len(real)), k, real[:, None, None, :])
         return _unfolded(found, q), v.repeat_interleave(len(q) // len(v), 0)
 
 
 def _causal_mask(T: int, S: int, like: Tensor) -> Tensor:
-    """Return (T, S): True if a key is not after the query; the queries are the last T of S."""
+    """Return a mask (T, S), True up to the position of each query; queries are the last T of S."""
     return torch.ones(T, S, dtype=torch.bool, device=like.device).tril(S - T)
 
 
 def _softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the explicit attention; mask: boolean (True is visible), or a bias to add."""
+    """Return the attention weights. mask: boolean (True: visible), or a bias to add to scores."""
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -176,21 +181,21 @@ def _softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _folded(x: Tensor, sentences: int) -> Tensor:
-    """Return (R, H, T, K) as (B, H, k*T, K)."""
+    """Reshape x (R, H, T, K) to (B, H, k*T, K): beams become queries of their sentence."""
     if len(x) == sentences:
         return x
     return fold(x.transpose(1, 2), sentences).transpose(1, 2)
 
 
 def _unfolded(x: Tensor, like: Tensor) -> Tensor:
-    """Return (B, H, k*T, K) as (R, H, T, K), the shape of like."""
+    """Undo `_folded`: reshape x (B, H, k*T, K) to (R, H, T, K), with R and T from `like`."""
     if len(x) == len(like):
         return x
     return unfold(x.transpose(1, 2), like.transpose(1, 2)).transpose(1, 2)
 
 
 class Softmax(KernelOptions):
-    """Every position attends to every other."""
+    """Full softmax attention: every position attends to every other."""
 
     kind: Literal["softmax"] = "softmax"
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
