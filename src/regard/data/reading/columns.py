@@ -26,9 +26,11 @@ CHOOSE = "choose with --source-column and --target-column"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Source and target columns, 0-based; several columns are joined by a space.
+    """The 0-based source and target columns of a table.
 
-    chosen: by the user or by a header, instead of the first two.
+    The texts of several source (or target) columns are joined by a space. header: whether the first
+    row is a header. chosen: whether the user or a header determines the columns. If not, they are
+    the first two.
     """
 
     source: tuple[int, ...]
@@ -38,12 +40,12 @@ class Columns:
 
     @property
     def needed(self) -> int:
-        """The minimum number of columns of a row."""
+        """The minimum number of columns that a row must have."""
         return max(*self.source, *self.target) + 1
 
 
 def known_header(names: Sequence[str]) -> tuple[str, str] | None:
-    """Return the names of source and target, if both are among the names."""
+    """Return the source and target column if `names` has a known name for both, else None."""
     lower = {name.strip().lower(): name for name in reversed(names)}
     source = next((lower[name] for name in SOURCES if name in lower), None)
     target = next((lower[name] for name in TARGETS if name in lower), None)
@@ -53,9 +55,12 @@ def known_header(names: Sequence[str]) -> tuple[str, str] | None:
 def choose_columns(
     path: str, first: list[str], source: str | None, target: str | None, notes: list[str]
 ) -> Columns:
-    """Return the columns of a table with this first row; append what was recognized to notes."""
+    """Return the columns of a table with this first row; append what was recognized to notes.
+
+    source, target: columns that the user passed, if any.
+    """
     known = known_header(first)
-    # Indices come from the command line or are the first two, names come from a header.
+    # Defaults: the columns of a known header, otherwise the first two.
     source_column = source or (known[0] if known else "1")
     target_column = target or (known[1] if known else "2")
     source_indices, source_named = find_columns(path, "source", source_column, first)
@@ -81,7 +86,10 @@ def choose_columns(
 def find_columns(
     path: str, side: str, column: str, first: list[str]
 ) -> tuple[tuple[int, ...], bool]:
-    """Return the indices of a column or a comma-separated list, and whether one was a name."""
+    """Return the 0-based indices of the user's `column`, and whether it contains a name.
+
+    column: a 1-based index, a name in the first row, or a comma-separated list of them.
+    """
     names = [name.strip() for name in first]
     parts = [column] if column in names or column in first else column.split(",")
     indices, named = [], False
@@ -114,7 +122,7 @@ def _describe(indices: tuple[int, ...], names: list[str] | None) -> str:
 
 
 def number(cell: object) -> float | None:
-    """Return the finite number in a cell, or None."""
+    """Return the number in a cell; None if it is not a finite number."""
     if isinstance(cell, bool) or not isinstance(cell, str | int | float):
         return None
     try:

@@ -21,7 +21,7 @@ from regard.data.reading.pair_format import Problems
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.tagged_tokens import CONLLU, ConlluLayout, conllu_column, is_conllu
 
-Documents = list[tuple[int, str]]  # line, document
+Documents = list[tuple[int, str]]  # first line and text of each document
 
 
 def read_documents(
@@ -29,7 +29,7 @@ def read_documents(
     documents: Literal["file", "paragraph", "line"] = "file",
     column: str | None = None,
 ) -> Pairs:
-    """Return the documents of a file (or `-`), each as the target of an empty source.
+    """Return the documents of a file or of stdin (`-`), each as the target of an empty source.
 
     Plain text: one document per file, paragraph or line. JSONL: the value of the key `text` or
     `column`. CoNLL-U: one document per sentence, its words joined by spaces.
@@ -115,10 +115,11 @@ def _read_conllu(
 
 
 class DocumentFormat(NamedTuple):
-    """A format of plain text.
+    """A file format of documents.
 
-    fits: returns whether the first lines have this format; unit: of a document, None if the user
-    chooses it.
+    name: shown in messages. suffixes: file name suffixes of the format. unit: what a document is
+    (object, sentence); None if the user chooses. fits: returns whether the first lines have this
+    format. read: returns the documents of a text.
     """
 
     name: str

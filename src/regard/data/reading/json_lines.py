@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, with the keys `source` and `target` or those of the user."""
+"""JSON lines: one object per line, with the keys `source` and `target` or other known keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Record = tuple[int, dict[str, Any]]  # line, object
 
 @dataclass(frozen=True)
 class JsonPairs(PairFormat):
-    """Pairs in JSON lines. source, target: keys; raw: keep targets as JSON values."""
+    """Pairs in JSON lines.
+
+    source, target: keys, whose texts are joined by a space. raw: whether targets stay JSON values.
+    """
 
     name = "JSONL"
     suffixes = (".jsonl", ".json")
@@ -64,7 +67,7 @@ class JsonPairs(PairFormat):
         return ParsedBlock(sources, targets, numbers, blank, (returns,), problems=sorted(problems))
 
     def _targets(self, record: dict[str, Any]) -> list[Any]:
-        """Return the texts under the target keys: alternatives if one key holds a list."""
+        """Return the targets of an object: several if its only target key has a list of texts."""
         values = pick(record, self.target)
         alone = values[0] if len(values) == 1 else values
         if self.raw:
@@ -95,7 +98,7 @@ class JsonPairs(PairFormat):
 
 
 def check_not_array(path: str, text: str) -> None:
-    """Raise UserError if a JSON file is one array."""
+    """Raise UserError if the text is one JSON array instead of an object per line."""
     if text.lstrip().startswith("["):
         raise UserError(
             f"{path}: expected one JSON object per line, found one array",
@@ -104,7 +107,7 @@ def check_not_array(path: str, text: str) -> None:
 
 
 def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems]:
-    """Return the objects of these lines, numbered from `first`, and the bad lines."""
+    """Return the (line, object) records and the problems of lines numbered from `first`."""
     records: list[Record] = []
     problems: Problems = []
     for number, line in enumerate(lines, first):
@@ -118,7 +121,7 @@ def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems
 
 
 def parse_object(line: str) -> dict[str, Any]:
-    """Return the object of a line; raise ValueError if it is not one."""
+    """Return the JSON object in a line; raise ValueError if it is not a JSON object."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -129,12 +132,12 @@ def parse_object(line: str) -> dict[str, Any]:
 
 
 def find_keys(column: str, names: list[str]) -> tuple[str, ...]:
-    """Return the key of this name, otherwise the keys of a comma-separated list."""
+    """Return `column` as the only key if it is in `names`; otherwise split it at commas."""
     return (column,) if column in names else tuple(part.strip() for part in column.split(","))
 
 
 def pick(record: dict[str, Any], keys: Sequence[str]) -> list[Any]:
-    """Return the values of the keys; raise ValueError if one is missing."""
+    """Return the values of the keys; raise ValueError if a key is missing."""
     for key in keys:
         if key not in record:
             raise ValueError(
@@ -151,7 +154,7 @@ def _joined(record: dict[str, Any], keys: Sequence[str]) -> str:
 
 
 def text_of(value: object, key: str) -> str:
-    """Return the value; raise ValueError if it is not a valid string."""
+    """Return the value of a key; raise ValueError if it is not a valid Unicode string."""
     if not isinstance(value, str):
         raise ValueError(f"'{key}': expected a string, found {name_of(value)}")
     try:
@@ -162,13 +165,13 @@ def text_of(value: object, key: str) -> str:
 
 
 def name_of(value: object) -> str:
-    """Return the type of a JSON value for messages."""
+    """Return the type of a JSON value for messages, such as "a list"."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")
 
 
 def is_object(line: str) -> bool:
-    """Return whether a line is a JSON object, or starts like one."""
+    """Return whether a line is a nonempty JSON object, or starts like one."""
     try:
         return bool(parse_object(line))
     except ValueError:

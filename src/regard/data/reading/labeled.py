@@ -1,4 +1,4 @@
-"""Read texts with labels or numbers; for vectors see vectors.py."""
+"""Read texts with labels or numbers as targets; vectors.py reads vectors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def read_labeled(
 ) -> Pairs:
     """Return texts and their labels from TSV, CSV or JSONL: the target is a tuple of labels.
 
-    separator: between the labels of a cell (multi-label); an empty cell then has no labels. A JSON
-    list of labels needs no separator.
+    separator: string between the labels of a cell (multi-label). With a separator, an empty cell
+    means no labels. A JSON list of labels needs no separator.
     """
     text, notes = read_text(path, "texts and their labels")
     shown = show_path(path)
@@ -54,7 +54,7 @@ def read_numbers(
 ) -> Pairs:
     """Return texts and their numbers from TSV, CSV or JSONL: the target is a tuple of numbers.
 
-    A comma-separated list of target columns, or a JSON list, gives several numbers.
+    Several numbers per text come from a JSON list or from a comma-separated list of columns.
     """
     text, notes = read_text(path, "texts and their numbers")
     shown = show_path(path)
@@ -77,7 +77,7 @@ def read_numbers(
 
 
 def _labels(cell: Any, separator: str | None, changes: Counter[str]) -> tuple[str, ...]:
-    """Return the distinct labels of a cell or JSON value, without surrounding whitespace."""
+    """Return the distinct, stripped labels of a cell or JSON value; count what was changed."""
     if isinstance(cell, list):
         parts = cell
     elif separator and isinstance(cell, str):
@@ -103,7 +103,7 @@ def _labels(cell: Any, separator: str | None, changes: Counter[str]) -> tuple[st
 
 
 def _check_not_empty(path: str, pairs: list[Pair], noun: str) -> None:
-    """Raise UserError if no text is left, or none has a target."""
+    """Raise UserError if all texts or all targets are empty. noun: what a target is."""
     if not any(pair.source.strip() for pair in pairs):
         raise UserError(f"{path}: no text in all {len(pairs):,} lines")
     if not any(pair.target for pair in pairs):

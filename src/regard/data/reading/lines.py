@@ -1,4 +1,4 @@
-"""Read lines of text from a path: gzip, UTF-8, and clear errors for unreadable files."""
+"""Read UTF-8 text, plain or gzip, with a clear error if a file is not readable or not text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CONVERT = "if the file is Latin-1, convert it: iconv -f latin1 -t utf-8 {0} > ne
 def raise_bad_lines(
     path: str, problems: list[tuple[int, str]], help: str = "", count: int | None = None
 ) -> None:
-    """Raise one UserError for all bad lines, the first ten in full, if there are any.
+    """Raise one UserError for all bad lines, if any, with the first ten in full.
 
-    count: the number of bad lines, if `problems` has only the first ones.
+    problems: line and message. count: total number, if `problems` has only the first bad lines.
     """
     if not problems:
         return
@@ -40,7 +40,10 @@ def raise_bad_lines(
 
 
 def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
-    """Return the text of a file or of stdin (`-`), and notes on what was recognized."""
+    """Return the text of a file or of stdin (`-`), and notes for the user.
+
+    expected: what the file should contain, for the error if it is empty.
+    """
     shown = show_path(path)
     with readable_os_errors(shown), open_bytes(path) as stream:
         data = stream.read()
@@ -64,13 +67,13 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
 
 
 def check_not_blank(path: str, has_text: bool, expected: str = PAIRS) -> None:
-    """Raise UserError if a text has nothing but whitespace."""
+    """Raise UserError unless the file has text other than whitespace."""
     if not has_text:
         raise UserError(f"{path}: the file is empty: expected {expected}")
 
 
 def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
-    r"""Return the lines of a text, split on \n only; a \r before it is removed and noted."""
+    r"""Return the lines of a text, split on \n or \r\n only; append a note on \r\n."""
     check_line_ends(path, text.count("\n"), text.count("\r"))
     lines, returns = split_line_ends(text)
     notes += note_crlf(returns)
@@ -78,7 +81,7 @@ def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
 
 
 def split_line_ends(text: str) -> tuple[list[str], int]:
-    r"""Return the lines of a text without \n or \r\n, and how many ended in \r\n."""
+    r"""Return the lines of a text without \n or \r\n, and how many end in \r\n."""
     lines = text.removesuffix("\n").split("\n")
     if "\r" not in text:
         return lines, 0
@@ -99,7 +102,7 @@ def note_blank(count: int) -> list[str]:
 def note_files(
     shown: Sequence[str], notes: Sequence[list[str]], returns: Sequence[int]
 ) -> list[str]:
-    """Return the notes on one file or on two aligned ones; returns: CR LF line ends per file."""
+    """Return the notes of one or two files as one list. returns: CR LF line ends per file."""
     if len(shown) == 1:
         return notes[0]
     known = zip(shown, notes, map(note_crlf, returns), strict=True)
@@ -108,7 +111,7 @@ def note_files(
 
 
 def check_line_ends(path: str, newlines: int, returns: int) -> None:
-    """Raise UserError if the lines of a text end in CR only."""
+    """Raise UserError if the lines of a text end in CR only. returns: number of CR."""
     if not newlines and returns > 1:
         raise UserError(
             f"{path}: lines end in CR only (old Mac)",
@@ -133,7 +136,7 @@ def show_path(path: str) -> str:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without folder and suffixes: 'train' for data/train.tsv.gz."""
+    """Return the file name without folder and suffixes: 'train' for data/train.tsv.gz."""
     if path == "-":
         return "standard-input"
     name = Path(path).name.removesuffix(".gz")
@@ -141,7 +144,7 @@ def stem(path: str) -> str:
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """Open a file or stdin for reading bytes, decompressed if they are gzip, whatever the name."""
+    """Open a file or stdin (`-`) for reading bytes; decompress gzip, detected by content."""
     if path == "-":
         stream = sys.stdin.buffer
         if not isinstance(stream, io.BufferedReader):
@@ -158,7 +161,7 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def missing_file(path: str) -> str:
-    """Return the message for a missing file, with the most similar existing name."""
+    """Return the message for a missing file, with a similar existing name if there is one."""
     folder = Path(path).parent
     if not folder.is_dir():
         return f"{path}: no such file; the folder {folder} does not exist"
@@ -170,7 +173,7 @@ def missing_file(path: str) -> str:
 
 @contextmanager
 def readable_os_errors(path: str) -> Iterator[None]:
-    """Turn errors about unreadable files inside the block into UserError."""
+    """Turn errors of reading a file inside the block into UserError."""
     try:
         yield
     except EOFError:
@@ -197,7 +200,7 @@ def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
 
 
 def check_text(path: str, data: bytes, line: int = 1) -> None:
-    """Raise UserError if these bytes, starting at this line, are not text."""
+    """Raise UserError if the bytes are UTF-16 or binary. line: number of the first line."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(
             f"{path}: expected UTF-8, found UTF-16",
@@ -210,7 +213,7 @@ def check_text(path: str, data: bytes, line: int = 1) -> None:
 
 
 def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:
-    """Yield the lines of these bytes that are not UTF-8, numbered from `first`."""
+    """Yield (line number, problem) for each line that is not UTF-8, numbered from `first`."""
     for number, raw in enumerate(data.split(b"\n"), first):
         try:
             raw.decode()
@@ -219,7 +222,7 @@ def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def bad_byte(raw: bytes, error: UnicodeDecodeError) -> str:
-    """Return what is wrong with a line that is not UTF-8."""
+    """Return the message for a line that is not UTF-8."""
     around = raw[max(0, error.start - 10) : error.start + 10].decode("latin1").strip()
     return (
         f"not UTF-8: byte 0x{raw[error.start]:02X} at position {error.start + 1} "

@@ -1,4 +1,7 @@
-"""Read pairs of any format block by block; a small file is a single block."""
+"""Read pairs of any format block by block.
+
+A block is a range of complete lines; a small file is a single block.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ Block = tuple[int, list[str]]  # the first line number, and the text of each fil
 
 
 class LineEnds(NamedTuple):
-    """The number of lines, LF and CR of a text."""
+    """The number of lines, of LF and of CR characters in a text."""
 
     lines: int
     newlines: int
@@ -43,9 +46,10 @@ class LineEnds(NamedTuple):
 
 
 class PairReader:
-    """One pass over the blocks of one or two files that checks them and collects notes.
+    """A reader that parses and checks the blocks of one or two files, and collects notes.
 
-    ends: line ends per file; read_blocks: returns the blocks, again at each call.
+    shown: file names in messages. kind: format of the files. names: columns passed by the user.
+    ends: line ends per file. read_blocks: returns an iterator over all blocks at each call.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class PairReader:
         self.path = " and ".join(shown)
         self.layout = kind()
         self.notes: list[str] = []
-        self.column_notes: list[str] = []  # come last
+        self.column_notes: list[str] = []  # appended last to notes
         self.first: Row | None = None
         self.widths: Counter[int] = Counter()
         self.problems: Problems = []
@@ -69,7 +73,7 @@ class PairReader:
         self.filled = [False, False]
 
     def blocks(self) -> Iterator[ParsedBlock]:
-        """Yield the pairs of each block; after the last one, raise UserError for all bad lines."""
+        """Yield the pairs of each block; at the end, raise UserError if there were bad lines."""
         for line, texts in self.read_blocks():
             if line == 1:
                 self.layout = self.layout.open(self.path, texts[0], self.notes)
@@ -82,7 +86,7 @@ class PairReader:
         self._check_all()
 
     def _check_lines(self) -> None:
-        """Raise UserError for wrong line ends, or different line counts."""
+        """Raise UserError for CR line ends, or if the files have different numbers of lines."""
         if self.layout.by_lines:
             for shown, ends in zip(self.shown, self.ends, strict=True):
                 check_line_ends(shown, ends.newlines, ends.returns)
@@ -95,13 +99,13 @@ class PairReader:
             )
 
     def _choose(self, text: str, line: int) -> None:
-        """Determine the columns by the first row or object."""
+        """Determine the columns from the first row or object."""
         self.first = self.layout.first(text, line)
         if self.first is None:
             return
         try:
             self.layout = self.layout.choose(self.path, self.first, self.names, self.column_notes)
-        except UserError:  # problems with the table itself come first
+        except UserError:  # bad lines, if any, are the error to report first
             for number, texts in self.read_blocks():
                 self._count(self.layout.parse(texts, number))
             raise_bad_lines(self.path, self.problems, count=self.bad)
@@ -122,7 +126,7 @@ class PairReader:
         self.bad += len(block.problems)
 
     def _check_all(self) -> None:
-        """Raise UserError for bad lines, wrong columns or empty sides."""
+        """Raise UserError for bad lines, wrong numbers of columns, or only empty texts."""
         raise_bad_lines(self.path, self.problems, count=self.bad)
         assert self.first is not None  # otherwise every line was bad
         if len(self.shown) == 1:
@@ -137,7 +141,7 @@ class PairReader:
 
 
 def recognize(path: str, text: str, notes: list[str]) -> type[PairFormat]:
-    """Return the format by file name, otherwise guessed from the first lines; add a note."""
+    """Return the format by file name suffix, or guess it from the first lines; add a note."""
     extension = Path(path.removesuffix(".gz")).suffix.lower()
     if extension in (".conllu", ".conll-u"):
         raise UserError(f"{path}: CoNLL-U has tagged words, not pairs", help="add --task tag")

@@ -1,4 +1,4 @@
-"""Tables of pairs: TSV, and CSV with or without quotation marks."""
+"""Tables of pairs: TSV and CSV. A row is a line number and a list of cells."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ FIRST_TWO = Columns((0,), (1,), False, False)
 
 
 class TableRows(NamedTuple):
-    """The rows of a block; the numbers of blank lines and of CR LF line ends; bad lines."""
+    """The rows of a block, and what else the block contains.
+
+    blank: number of blank lines. returns: number of CR LF line ends. problems: bad lines.
+    """
 
     rows: list[Row]
     blank: int
@@ -42,9 +45,11 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True)
 class TablePairs(PairFormat):
-    """Rows of cells.
+    """Base class for tables of pairs.
 
-    header: its line; expected: cells per row, if known; separator: of columns, in messages.
+    separator: name of the column separator in messages. comma: the separator itself in CSV.
+    columns: source and target columns. header: line number of the header, 0 without one.
+    expected: number of cells per row; None: skip rows with too few cells.
     """
 
     separator: ClassVar[str]
@@ -55,7 +60,7 @@ class TablePairs(PairFormat):
     expected: int | None = None
 
     def rows(self, text: str, line: int = 1) -> TableRows:
-        """Return the rows of a block that starts at this line."""
+        """Return the rows of a block. line: number of its first line."""
         raise NotImplementedError
 
     def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
@@ -70,7 +75,7 @@ class TablePairs(PairFormat):
         return block
 
     def to_pairs(self, rows: list[Row]) -> ParsedBlock:
-        """Return the pairs of these rows."""
+        """Return the pairs of these rows, without the header."""
         widths = Counter([len(cells) for _, cells in rows])
         if rows and rows[0][0] <= self.header:
             rows = [row for row in rows if row[0] != self.header]
@@ -138,7 +143,10 @@ class TablePairs(PairFormat):
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
     ) -> tuple[ParsedBlock, list[str]]:
-        """For numbers, a first row without numbers above a row with numbers is a header."""
+        """Return texts with labels or numbers, and the names of the targets.
+
+        If `apart` is true, a first row of names above a row with numbers is a header.
+        """
         rows = cls.read_rows(path, text, notes)
         line, first = rows[0]
         table = cls().choose(path, rows[0], names, notes)
@@ -164,7 +172,7 @@ class TablePairs(PairFormat):
 
 
 class TsvPairs(TablePairs):
-    """Tab-separated cells."""
+    """A table with tab-separated cells."""
 
     name = "TSV"
     suffixes = (".tsv", ".txt")
@@ -190,7 +198,7 @@ class TsvPairs(TablePairs):
 
 
 class CsvPairs(TablePairs):
-    """Cells separated by commas, semicolons or tabs; quoted cells may contain line ends."""
+    """A table with cells separated by commas, semicolons or tabs; cells may be quoted."""
 
     name = "CSV"
     suffixes = (".csv",)
@@ -218,7 +226,7 @@ class CsvPairs(TablePairs):
         return TableRows(rows, len(found) - len(rows), 0, problems)
 
     def _read(self, text: str, line: int, problems: Problems) -> Iterator[Row]:
-        """Yield the rows, blank ones as empty lists; append bad lines to problems."""
+        """Yield the rows, with no cells for a blank line; append bad lines to problems."""
         lines = text.removesuffix("\n").split("\n")
         reader = csv.reader((one + "\n" for one in lines), delimiter=self.comma, strict=True)
         while True:
@@ -236,5 +244,5 @@ class CsvPairs(TablePairs):
 
 
 def _is_blank(cells: list[str]) -> bool:
-    """Return whether a line of a TSV file has only whitespace."""
+    """Return whether the cells of a TSV line are a single cell of whitespace."""
     return len(cells) == 1 and not cells[0].strip()

@@ -1,4 +1,4 @@
-"""Read pairs from TSV, CSV, JSONL or two aligned files, optionally gzip."""
+"""Read pairs from TSV, CSV, JSONL or two aligned files, plain or gzip."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One source and one target, and their first line in the file, 1-based.
+    """One source and one target. line: their first line in the file, 1-based.
 
-    A side is a text, the tuple of its words or tags, or a tuple of numbers.
+    Source and target are each a text, a tuple of words, tags or labels, or a tuple of numbers.
     """
 
     source: Any
@@ -44,7 +44,7 @@ class Pair:
     line: int
 
     def is_empty(self) -> bool:
-        """Return whether a side is empty or has only whitespace."""
+        """Return whether the source or the target is empty or has only whitespace."""
         return not (_has_content(self.source) and _has_content(self.target))
 
 
@@ -54,7 +54,7 @@ def _has_content(side: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One source with all its distinct targets, in order."""
+    """One source with all its distinct targets (references), in order of occurrence."""
 
     source: Any
     references: tuple[Any, ...]
@@ -62,7 +62,7 @@ class Example:
 
 @dataclass
 class Pairs:
-    """The pairs of a file, and notes for the user on what was recognized."""
+    """The pairs of a file. notes: what was recognized, for the user."""
 
     name: str
     path: str
@@ -100,7 +100,7 @@ def _read_whole(
     kind: type[PairFormat],
     names: Names,
 ) -> Pairs:
-    """Return the pairs of texts that are a single block. notes: per file."""
+    """Return the pairs of one or two files that are in memory. notes: notes per file."""
     shown = [show_path(path) for path in paths]
     ends = [
         LineEnds(text.count("\n") + (text[-1:] != "\n"), text.count("\n"), text.count("\r"))
@@ -123,7 +123,7 @@ def split_dev(
     """Split pairs into a training set and a dev set by a hash of the source.
 
     All pairs of a source go to the same set. The dev set gets `fraction` of the sources, at least
-    one and at most `max_sources`. The order of lines does not matter.
+    one and at most `max_sources`. The split does not depend on the order of lines.
     """
     sources = {pair.source for pair in pairs}
     count = dev_size(len(pairs), len(sources), fraction, max_sources)
@@ -146,7 +146,7 @@ def dev_size(pairs: int, sources: int, fraction: float = 0.1, max_sources: int =
 
 
 def hash_source(source: Any) -> bytes:
-    """Return a hash of a source that is the same on every machine."""
+    """Return a 64-bit hash of a source that is the same on every machine."""
     source = source if isinstance(source, str) else repr(source)
     return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 

@@ -1,4 +1,4 @@
-"""Read sentences with or without tags from CoNLL-U, columns, TSV, JSONL or text."""
+"""Read sentences with or without tags from CoNLL-U, columns, TSV, JSONL or plain text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.data.reading.tagged_tokens import CONLLU, ColumnLayout, ConlluLayout
 
 __all__ = ["Sentence", "TaggedLayout", "read_sentences", "read_tagged"]
 
-MAX_LINES = 200  # lines that determine the format
+MAX_LINES = 200  # maximum number of lines that determine the format
 EXPECTED = "sentences with one tag per token"
 ONE_TOKEN = (".conll", ".conll2003", ".conll03", ".bio", ".iob", ".iob2", ".bioes", ".col")
 BY_SUFFIX: dict[str, type[TaggedLayout]] = {
@@ -35,7 +35,7 @@ BY_SUFFIX: dict[str, type[TaggedLayout]] = {
 def read_tagged(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> tuple[Pairs, TaggedLayout]:
-    """Return the sentences of a file (or `-`), tokens as source, tags as target, and its layout.
+    """Return the sentences of a file or stdin (`-`) as pairs of tokens and tags, and the layout.
 
     A column is a 1-based index, a CoNLL-U name such as UPOS, a header name, or a JSON key.
     """
@@ -66,10 +66,10 @@ def read_tagged(
 def read_sentences(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> tuple[Iterator[Sentence], TaggedLayout]:
-    """Return an iterator over sentences to tag, and the layout to render them in.
+    """Return an iterator over sentences to tag, and the layout to write them in.
 
-    The first lines determine the format: up to 200 of a file, as few as possible of a stream.
-    Lines without tabs in a stream are one sentence each, unless columns are named.
+    The first lines determine the format: up to 200 of a file, as few as possible of stdin. In
+    stdin, a line without tabs is one sentence, unless the user passes a column.
     """
     shown, names = show_path(path), (source_column, target_column)
     lines = read_lines(path)
@@ -97,22 +97,23 @@ def _stream(path: str, layout: TaggedLayout, lines: Iterator[str]) -> Iterator[S
 def _choose(
     found: type[TaggedLayout], path: str, lines: list[str], names: Names, tags: bool
 ) -> TaggedLayout:
-    """Return the layout of a file with these first lines; `tags`: require a tag column."""
+    """Return the layout of a file with these first lines. tags: require a tag column."""
     how = "" if _by_name(path) is found else ", guessed from the first lines"
     return found.choose(show_path(path), lines, names, tags, f"read as {found.name}{how}")
 
 
 def _by_name(path: str) -> type[TaggedLayout] | None:
-    """Return the format by the file name, if it determines one."""
+    """Return the layout class by the file name suffix, or None."""
     return None if path == "-" else BY_SUFFIX.get(Path(path.removesuffix(".gz")).suffix.lower())
 
 
 def _recognize(
     path: str, lines: list[str], tags: bool, ended: bool, named: bool = False
 ) -> type[TaggedLayout] | None:
-    """Return the format by name and lines; None if more lines are needed.
+    """Return the layout class by file name and first lines; None if more lines are needed.
 
-    named: whether columns were named, which excludes plain text.
+    tags: whether tags are required. ended: whether these are all lines to decide by. named:
+    whether the user passed columns. Either tags or named excludes plain text.
     """
     real = [line for line in lines if line.strip()]
     if not real:
@@ -136,10 +137,11 @@ def _recognize(
 
 
 def _tab_kind(lines: list[str], ended: bool) -> type[TaggedLayout] | None:
-    """Return TSV if two cells contain spaces; otherwise, with blank lines, one token per line.
+    """Return the layout of lines with tabs; None if more lines are needed.
 
-    Without either, a single line is a sentence; several lines are the tokens of one sentence, or
-    TSV if a cell contains spaces.
+    TSV (one sentence per line): two cells of a line contain spaces. Columns (one token per line):
+    otherwise, if there are blank lines between sentences. Without blank lines, the layout is TSV
+    if a cell contains spaces or if there is a single line, and columns otherwise.
     """
     real = [line.split("\t") for line in lines if line.strip()]
     spaced = [cells for cells in real if any(" " in cell.strip() for cell in cells)]
@@ -154,6 +156,6 @@ def _tab_kind(lines: list[str], ended: bool) -> type[TaggedLayout] | None:
 
 
 def _same_width(lines: list[str]) -> bool:
-    """Return whether there are blank lines and all others have the same number of words."""
+    """Return whether there are blank lines, and all other lines have the same number of words."""
     widths = {len(CELL.findall(line)) for line in lines}
     return 0 in widths and len(widths) == 2 and len(lines) > 3

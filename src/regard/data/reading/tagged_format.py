@@ -1,4 +1,7 @@
-"""The interface of tagged formats: from lines to tokens and tags, and back."""
+"""The interface of tagged formats, which parse sentences and write them back with tags.
+
+A layout is a format with its columns or keys.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +28,24 @@ TAGS = ("tags", "labels")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence: its tokens, its tags if any, and its lines in the file.
+    """The tokens of one sentence, its tags if any, and its lines in the file (raw).
 
-    A sentence without tokens only keeps lines: a header, comments, blank lines.
+    Lines without tokens (a header, comments, blank lines) are a Sentence without tokens.
     """
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...] | None
-    line: int  # of the first token, from 1
+    line: int  # 1-based line of the first token
     raw: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TaggedLayout(ABC):
-    """The layout of tagged sentences in a file; columns are 0-based. name: in messages."""
+    """The layout of tagged sentences in a file.
+
+    name: shown in messages. suffixes: file name suffixes of the layout. source, target: 0-based
+    columns of tokens and tags.
+    """
 
     kind: ClassVar[str]
     name: ClassVar[str]
@@ -47,12 +54,12 @@ class TaggedLayout(ABC):
     no_tag: ClassVar[str | None] = None  # placeholder for a missing tag
 
     source: int = 0
-    target: int | None = None  # None: no tags yet; they are added as the last column
+    target: int | None = None  # None: no tag column yet; tags are appended as the last one
     width: int = 1  # columns per line
     tabs: bool = True  # whether columns are separated by tabs, not spaces
     header: bool = False
-    keys: tuple[str, str] = ("tokens", "tags")  # of JSON objects
-    notes: tuple[str, ...] = ()  # on what was recognized
+    keys: tuple[str, str] = ("tokens", "tags")  # keys of tokens and tags in JSON objects
+    notes: tuple[str, ...] = ()  # what was recognized, for the user
 
     @abstractmethod
     def parse(
@@ -65,14 +72,14 @@ class TaggedLayout(ABC):
 
     @abstractmethod
     def filled(self, sentence: Sentence, tags: Sequence[str]) -> Iterable[str]:
-        """Return the lines of a sentence with these tags."""
+        """Return the lines of a sentence with these tags filled in."""
 
     @abstractmethod
     def note_skipped(self, lines: list[str]) -> list[str]:
-        """Return notes on skipped lines."""
+        """Return notes for the user on skipped lines."""
 
     def render(self, sentence: Sentence, tags: Sequence[str]) -> str:
-        """Return the sentence in its own format with these tags, line ends included."""
+        """Return the sentence as text in this layout with these tags, line ends included."""
         if len(tags) != len(sentence.tokens):
             tokens = count_noun(len(sentence.tokens), "token")
             raise ValueError(f"{tokens} but {count_noun(len(tags), 'tag')}")
@@ -84,7 +91,7 @@ class TaggedLayout(ABC):
         return line.split("\t") if self.tabs else CELL.findall(line)
 
     def bad_width(self, cells: list[str]) -> str | None:
-        """Return what is wrong with the number of columns, or None."""
+        """Return the message for a wrong number of columns, or None."""
         separated = "tab-separated " if self.tabs else ""
         expected = count_noun(self.width, f"{separated}column")
         return None if len(cells) == self.width else f"expected {expected}, found {len(cells)}"
@@ -110,7 +117,10 @@ class TaggedLayout(ABC):
         tabs: bool = True,
         header: bool = False,
     ) -> Self:
-        """Return the layout of a table with these token and tag columns."""
+        """Return the layout of a table with these token and tag columns.
+
+        names: names of all columns. note: what the file was read as.
+        """
         start, end = columns
         if start == end:
             raise UserError(
@@ -123,10 +133,10 @@ class TaggedLayout(ABC):
 
     @classmethod
     def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
-        """Return the layout of a file with these first lines; `tags`: require tags.
+        """Return the layout of a file with these first lines. tags: require a tag column.
 
-        Default: tokens in the first column, tags in the last. Columns are chosen by index or, if
-        there may be a header, by name.
+        By default, tokens are in the first column and tags in the last. The user chooses columns
+        by 1-based index or, if the layout may have a header, by name.
         """
         words = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
         tabs = any("\t" in line for line in words)
@@ -154,7 +164,7 @@ class TaggedLayout(ABC):
 
 
 def _width(path: str, lines: list[str], widths: list[int], tabs: bool, tags: bool) -> int:
-    """Return the number of columns: the most frequent if tags are needed, else the first."""
+    """Return the number of columns: the most frequent if `tags`, else of the first line."""
     if not tags or not widths:
         return widths[0] if widths else 1
     width, found = Counter(widths).most_common(1)[0]
@@ -180,5 +190,5 @@ def _column_index(path: str, side: str, column: str, width: int, names: list[str
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Return the words separated by the space character only."""
+    """Return the words of a text, separated by the space character only."""
     return tuple(word for word in text.split(" ") if word)

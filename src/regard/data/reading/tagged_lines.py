@@ -1,4 +1,4 @@
-"""Sentences, one per line: tokens and tags in TSV, JSON objects, or plain text."""
+"""Layouts with one sentence per line: TSV, JSON objects, or plain text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from regard.data.reading.tagged_format import (
 
 
 class LineLayout(TaggedLayout):
-    """One sentence per line."""
+    """Base class of layouts with one sentence per line."""
 
     def parse(
         self, lines: Iterable[str], problems: Problems, need_tags: bool
@@ -47,14 +47,14 @@ class LineLayout(TaggedLayout):
 
     @abstractmethod
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the tokens and the tags of a line; raise ValueError if it is bad."""
+        """Return the tokens and the tags of a line; raise ValueError if the line is invalid."""
 
     def note_skipped(self, lines: list[str]) -> list[str]:
         return note_blank(sum(not line.strip() for line in lines))
 
 
 class TextLayout(LineLayout):
-    """Whitespace-separated words without tags."""
+    """Plain text: whitespace-separated words without tags."""
 
     kind = "text"
     name = "text, one sentence per line"
@@ -71,7 +71,7 @@ class TextLayout(LineLayout):
 
 
 class TsvLayout(LineLayout):
-    """Tokens and tags between spaces, in cells between tabs."""
+    """TSV: one cell with all tokens, one with all tags, each separated by spaces."""
 
     kind = "tsv"
     name = "TSV, one sentence per line"
@@ -89,7 +89,7 @@ class TsvLayout(LineLayout):
 
 
 class JsonLayout(LineLayout):
-    """Objects with a list of tokens and a list of tags."""
+    """JSON lines: objects with a list of tokens and a list of tags."""
 
     kind = "jsonl"
     name = "JSONL"
@@ -101,7 +101,7 @@ class JsonLayout(LineLayout):
         try:
             known = parse_object(first)
         except ValueError:
-            known = {}  # reading the line will raise an error
+            known = {}  # `read` will report this line
         keys = [
             column or next((name for name in names if name in known), names[0])
             for column, names in zip(columns, (TOKENS, TAGS), strict=True)
@@ -123,7 +123,7 @@ class JsonLayout(LineLayout):
 
 
 def _strings(value: Any, key: str) -> tuple[str, ...]:
-    """Return the strings of a list, or the words of one string."""
+    """Return the strings of a JSON list, or the words of a string; raise ValueError otherwise."""
     if isinstance(value, str):
         return split_words(text_of(value, key))
     if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Tagged sentences with one token per line: CoNLL-U, and tab- or space-separated columns."""
+"""Layouts with one token per line: CoNLL-U, and tab- or space-separated columns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ BETWEEN = re.compile(r"\d+[-.]\d+\t")
 
 
 class TokenLayout(TaggedLayout):
-    """One token per line; a blank line ends a sentence."""
+    """Base class of layouts with one token per line; a blank line ends a sentence."""
 
     @abstractmethod
     def is_word(self, line: str) -> bool:
-        """Return whether a line has a token, or should have one."""
+        """Return whether a line must have a token, unlike blank lines and comments."""
 
     def parse(
         self, lines: Iterable[str], problems: Problems, need_tags: bool
     ) -> Iterator[Sentence]:
-        """Yield one sentence per group of lines up to a blank line; the rest comes last."""
+        """Yield one sentence per group of lines that ends with a blank line.
+
+        Lines after the last blank line are the last sentence.
+        """
         start, raw, words = 1, list[str](), False
         for number, line in enumerate(lines, 1):
             raw.append(line)
@@ -61,7 +64,7 @@ class TokenLayout(TaggedLayout):
         return Sentence(tuple(tokens), tuple(tags) if has_tags else None, first, tuple(raw))
 
     def bad_cells(self, line: str, cells: list[str], need_tags: bool) -> str | None:
-        """Return what is wrong with the columns of a line, or None."""
+        """Return the message for wrong columns of a line, or None."""
         if problem := self.bad_width(cells):
             return problem
         if not cells[self.source].strip():
@@ -78,7 +81,7 @@ class TokenLayout(TaggedLayout):
 
 
 class ColumnLayout(TokenLayout):
-    """Columns as in CoNLL 2003: by default the first is the token, the last its tag."""
+    """Columns as in CoNLL 2003: by default, the first is the token and the last is the tag."""
 
     kind = "columns"
     name = "columns, one token per line"
@@ -123,14 +126,14 @@ class ConlluLayout(TokenLayout):
 
 
 def is_conllu(lines: list[str]) -> bool:
-    """Return whether the first line that is not a comment is a word of CoNLL-U."""
+    """Return whether the first line that is neither blank nor a comment is a CoNLL-U token."""
     words = (line for line in lines if line.strip() and not line.startswith("#"))
     first = next(words, "")
     return first.count("\t") == len(CONLLU) - 1 and bool(WORD.match(first) or BETWEEN.match(first))
 
 
 def conllu_column(path: str, option: str, column: str) -> int:
-    """Return the index of a CoNLL-U column by its 1-based index or name."""
+    """Return the 0-based index of a CoNLL-U column, given by 1-based index or name."""
     if column.isdecimal() and 0 < int(column) <= len(CONLLU):
         return int(column) - 1
     if column.upper() in CONLLU:

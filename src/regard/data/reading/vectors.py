@@ -1,4 +1,4 @@
-"""Read vectors of numbers from CSV or TSV, each with numbers or a label."""
+"""Read vectors of numbers from CSV or TSV, each with target numbers or a label."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from regard.data.reading.pair_format import Problems, Row
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs
 
-MAX_ROWS = 50  # rows that distinguish vectors from texts
-MIN_NUMBERS = 0.8  # fraction of numbers in a column of numbers; the rest are errors
+MAX_ROWS = 50  # first rows that decide between vectors and texts
+MIN_NUMBERS = 0.8  # a column with a lower fraction of numbers is text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ def read_vectors(
     target_column: str | None = None,
     labels: bool = False,
 ) -> tuple[Pairs, list[str], list[str]]:
-    """Return vectors and their targets, the names of the features and those of the targets.
+    """Return vectors with their targets, the feature names, and the target names.
 
-    Defaults: the target is the last column, the features are all others. labels: whether the
-    target is a tuple of one label instead of numbers.
+    By default, the target is the last column, and the features are all other columns. labels:
+    whether the target is a tuple of one label instead of numbers.
     """
     text, notes = read_text(path, "rows of numbers")
     shown = show_path(path)
@@ -67,8 +67,9 @@ def looks_like_vectors(
 ) -> bool:
     """Return whether the first rows of a CSV or TSV file have numbers in all feature columns.
 
-    Missing values, and with several columns a few cells that are not numbers, are accepted:
-    `read_vectors` reports them. Returns False for stdin, which can be read only once.
+    Missing values count as numbers, and `read_vectors` reports them later. With several columns,
+    up to 20% of the cells of a column may be other text. Return False for stdin, which can be read
+    only once.
     """
     if path == "-":
         return False
@@ -80,7 +81,7 @@ def looks_like_vectors(
         rows = found.read_rows(path, text, [])
         table = _find_table(path, rows, source_column, target_column)
     except UserError:
-        return False  # the reader of texts or vectors will raise the error
+        return False  # the actual reader raises the error again
     cells = [
         [cells[column] for _, cells in rows[table.header :] if column < len(cells)]
         for column in table.source
@@ -96,7 +97,7 @@ def looks_like_vectors(
 def numbers(
     cells: Sequence[object], names: Sequence[str], line: int, problems: Problems
 ) -> tuple[float, ...]:
-    """Return the cells as numbers; append cells that are not numbers to problems."""
+    """Return the cells as numbers; append cells that are not finite numbers to problems."""
     found = []
     for cell, name in zip(cells, names, strict=True):
         value = number(cell)
@@ -111,7 +112,10 @@ def numbers(
 def _find_table(
     path: str, rows: list[Row], source: str | None, target: str | None
 ) -> VectorColumns:
-    """Return the columns; a header has a chosen column, or a feature that is not a number."""
+    """Return the feature and target columns.
+
+    The first row is a header if the user chose a column by name, or if it names a feature.
+    """
     first = rows[0][1]
     targets, target_named = (
         find_columns(path, "target", target, first) if target else ((len(first) - 1,), False)

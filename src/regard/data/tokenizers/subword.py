@@ -180,7 +180,7 @@ class UnigramTokenizer(SubwordTokenizer):
 def default_size(texts: Sequence[str]) -> int:
     """Return the default vocabulary size, which grows with the number of words.
 
-    It is 4,000 for 700,000 words and about 16,000 for 40 million. In scripts without spaces, ten
+    It is 4,000 for 700,000 words and 16,500 for 40 million. In scripts without spaces, ten
     characters count as a word. Every character of the texts fits.
     """
     amount = amount_of(texts)
