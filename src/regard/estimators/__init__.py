@@ -1,4 +1,4 @@
-"""Estimators with the interface of scikit-learn: fit, predict, evaluate, save, load."""
+"""Estimators with the scikit-learn interface: fit, predict, evaluate, save, load."""
 
 from pathlib import Path
 
@@ -33,14 +33,14 @@ def load(
 ) -> Estimator:
     """Return the fitted estimator of a run folder or an exported model.
 
-    engine: torch (default), ctranslate2, onnx, or auto, which benchmarks them and picks the
-    fastest; an exported model has its own. quantize: "int8" for int8 weights. shortlist: restrict
-    the output layer to likely target tokens; True uses the shortlist of the folder (see `regard
-    shortlist`), otherwise the path of a shortlist file.
+    engine: torch (default), ctranslate2, onnx, or auto, which benchmarks all engines and selects
+    the fastest. An exported model has a fixed engine. quantize: "int8" for int8 weights.
+    shortlist: restrict the output layer to likely target tokens. True uses the shortlist in the
+    folder (see `regard shortlist`); a path uses that shortlist file.
     """
     return fitted(load_predictor(folder, engine, quantize, shortlist))
 
 
 def fitted(predictor: Predictor) -> Estimator:
-    """Return the estimator of a trained model."""
+    """Return the fitted estimator of a predictor, of the class for its task."""
     return KINDS[predictor.task.kind]()._set_predictor(predictor)

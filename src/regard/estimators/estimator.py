@@ -1,4 +1,4 @@
-"""The base class of the estimators, with the interface of scikit-learn."""
+"""The base class of the estimators, with the scikit-learn interface."""
 
 import inspect
 import json
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 
 
 class NotFitted(UserError, AttributeError):
-    """The estimator is not fitted yet."""
+    """The error for an estimator that is not fitted yet."""
 
 
 class Estimator:
     """Base class of all estimators.
 
-    budget, steps, epochs: length of training (`budget="3m"`); recipe: a name or a file;
-    settings: `{"model.encoder.width": 128}`, keys of the configuration; out: run folder
-    (default: a temporary one); verbose: show progress.
+    budget, steps, epochs: length of training, as a time (`budget="3m"`), in optimizer steps, or
+    in epochs. recipe: name of a recipe, or path of a YAML file. settings: changes of the
+    configuration by key, such as `{"model.encoder.width": 128}`. out: run folder (default: a
+    temporary folder). verbose: show progress.
     """
 
-    task = ""  # the kind of task
+    task = ""  # `task.kind` in the configuration
     predictor_: Predictor  # the trained model
 
     def __init__(
@@ -64,11 +65,11 @@ class Estimator:
         self.verbose = verbose
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the examples of X and y."""
+        """Convert X and y to training examples."""
         raise NotImplementedError
 
     def _to_sources(self, X: Any) -> list[Any]:
-        """Return the sources of X."""
+        """Convert X to a list of sources."""
         if isinstance(X, str):
             raise UserError("X: expected a list of texts, found one text", help="pass [text]")
         return list(X)
@@ -81,12 +82,13 @@ class Estimator:
         init_from: "str | Path | Estimator | None" = None,
         unlabeled: Any = None,
     ) -> "Self":
-        """Train on X and y, or on pairs.
+        """Train on sources X and targets y, or on pairs X = [(source, target), ...].
 
-        dev: dev set (default: hold out part of the data). init_from: a model, or its folder, to
-        initialize weights and vocabulary from. unlabeled: sources to pseudo-label with a teacher
-        model trained alike; labels with confidence >= `task.pseudo_label_threshold` join the
-        training set.
+        dev: the dev set, as pairs or as a tuple (X, y). Default: hold out some of the examples.
+        init_from: a fitted estimator or a run folder whose weights and vocabulary are reused.
+        unlabeled: more sources for self-training. A teacher model with the same settings is
+        trained first and predicts their labels. Labels with confidence >=
+        `task.pseudo_label_threshold` are added to the training set.
         """
         pairs = self._to_pairs(X, y)
         config = self._config()
@@ -102,7 +104,7 @@ class Estimator:
         return self._train(config, pairs, held_out, init_from)
 
     def _dev(self, dev: Any) -> list[Pair] | None:
-        """Return the dev examples of pairs or of (X, y)."""
+        """Convert `dev`, pairs or a tuple (X, y), to examples."""
         if dev is None:
             return None
         both = isinstance(dev, tuple) and len(dev) == 2 and not isinstance(dev[0], str)
@@ -115,7 +117,7 @@ class Estimator:
         held_out: list[Pair],
         init_from: "str | Path | Estimator | None",
     ) -> "Self":
-        """Train a run from start to finish."""
+        """Train a model from start to finish in a new run folder, and keep its predictor."""
         if self.out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="regard-")
         folder = Path(self.out or self._temporary.name)
@@ -129,14 +131,17 @@ class Estimator:
         with closing(display):
             finished = train_run(run, display)
         self._set_predictor(Predictor.of(run.task, run.config, run.model.eval(), folder))
-        if not finished:  # the model is usable, but a search over many fits must stop here
+        if not finished:  # interrupted: a loop over many fits, such as a grid search, must stop
             raise KeyboardInterrupt
         return self
 
     def predict_detailed(
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
-        """Return the predictions with scores, probabilities, n-best lists and unknown tokens."""
+        """Return the predictions with scores, probabilities, n-best lists and unknown tokens.
+
+        search: search options by name.
+        """
         predictor = self.predictor_
         return predictor.predict(
             self._to_sources(X), predictor.search_options(**search), nbest, rows=batch_size
@@ -145,18 +150,18 @@ class Estimator:
     def evaluate(
         self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
-        """Return all metrics by name."""
+        """Return all metrics by name. search: search options by name."""
         predictor = self.predictor_
         examples = predictor.task.examples(self._to_pairs(X, y))
         return predictor.evaluate(examples, predictor.search_options(**search), batch_size).scores
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the metric of the task, negated if lower is better."""
+        """Return the metric that selects the best checkpoint, negated if lower is better."""
         value = self.evaluate(X, y)[self.task_.metric]
         return value if metrics.HIGHER_IS_BETTER[self.task_.metric] else -value
 
     def save(self, folder: str | Path) -> None:
-        """Copy the run folder, which `load` reads."""
+        """Copy the run folder to `folder`, which `regard.load` reads."""
         source = self.predictor_.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise UserError(f"{folder}: the folder is not empty", help="choose another one")
@@ -179,7 +184,7 @@ class Estimator:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn, which calls this."""
+        """Return the scikit-learn estimator tags."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
@@ -190,7 +195,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _config(self) -> Config:
-        """Return the configuration of these arguments."""
+        """Return the configuration for the constructor arguments."""
         settings = dict(self.settings or {})
         for name in ("budget", "steps", "epochs", "seed"):
             if getattr(self, name) is not None:
@@ -204,12 +209,12 @@ class Estimator:
         return with_tensorboard(training, choose_display() if self.verbose else Display())
 
     def _set_predictor(self, predictor: Predictor) -> "Self":
-        """Use a trained model."""
+        """Use the trained model of a predictor; return the estimator."""
         self.predictor_ = predictor
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Raise NotFitted for the attributes that `fit` sets."""
+        """Raise NotFitted for `predictor_`, which `fit` sets; AttributeError for other names."""
         kind = type(self).__name__
         if name == "predictor_":
             raise NotFitted(f"this {kind} is not fitted: call fit, or use regard.load(folder)")
@@ -217,7 +222,7 @@ class Estimator:
 
     @property
     def model_(self) -> Any:
-        """The torch module, or the engine if another one runs the model."""
+        """The torch module, or the engine if the engine is not torch."""
         return self.predictor_.module or self.predictor_.engine
 
     @property
@@ -237,5 +242,5 @@ class Estimator:
 
 
 def _yaml(value: Any) -> str:
-    """Return a value as JSON, which is YAML; numpy numbers as plain ones."""
+    """Return a value as JSON, a subset of YAML. Numpy numbers become Python numbers."""
     return json.dumps(value, default=lambda number: number.item())

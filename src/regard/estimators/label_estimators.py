@@ -14,17 +14,17 @@ from regard.tasks.labeled_data import text_or_vector
 from regard.tasks.tag import TagTask
 from regard.tasks.task import Prediction
 
-LABEL_SETS = (list, tuple, set, frozenset)  # types of multi-label targets
-CLASSES = "vocabulary/classes.json"  # labels that are not texts, as passed to fit
+LABEL_SETS = (list, tuple, set, frozenset)  # types of the labels of one multi-label example
+CLASSES = "vocabulary/classes.json"  # file with `classes_`, if the labels are numbers
 
 
 class Tagger(Estimator):
-    """Sequence tagger. X: sentences, as lists of words; y: one list of tags per sentence."""
+    """Sequence tagger. X: sentences as lists of words. y: one list of tags per sentence."""
 
     task = "tag"
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the examples of sentences and tags, or of pairs of them."""
+        """Convert sentences X and tags y, or pairs (words, tags), to training examples."""
         rows = list(X) if y is None else list(zip(X, y, strict=True))
         pairs = []
         for number, row in enumerate(rows, 1):
@@ -40,7 +40,7 @@ class Tagger(Estimator):
         return pairs
 
     def _to_sources(self, X: Any) -> list[Any]:
-        """Return the sentences as words; a text is split at whitespace."""
+        """Convert sentences to tuples of words. Strings are split at whitespace."""
         return [
             TagTask.to_source(row, number) for number, row in enumerate(super()._to_sources(X), 1)
         ]
@@ -50,7 +50,7 @@ class Tagger(Estimator):
         return [list(found.value) for found in self.predict_detailed(X, batch_size=batch_size)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the accuracy per token, 0 to 1."""
+        """Return the accuracy per word, from 0 to 1."""
         return self.evaluate(X, y)["accuracy"] / 100
 
 
@@ -59,10 +59,10 @@ def _split(row: Any) -> Sequence[Any]:
 
 
 class InputEstimator(Estimator):
-    """Base class of the estimators with one prediction per text or vector."""
+    """Base class of Classifier and Regressor, whose sources are texts or vectors."""
 
     def _to_sources(self, X: Any) -> list[Any]:
-        """Return texts unchanged and vectors as tuples of numbers."""
+        """Return texts unchanged, and vectors as tuples of floats."""
         sources = [
             text_or_vector(row, number) for number, row in enumerate(super()._to_sources(X), 1)
         ]
@@ -75,7 +75,7 @@ class InputEstimator(Estimator):
         return sources
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the examples of sources and targets, or of pairs of them."""
+        """Convert sources X and targets y, or pairs (source, target), to training examples."""
         if y is None:
             rows = list(X)
             if any(isinstance(row, str) or len(row) != 2 for row in rows):
@@ -98,7 +98,7 @@ def _shape(source: Any) -> str:
 
 
 class Classifier(InputEstimator):
-    """Classifier of texts or vectors; y may have a list of labels per example (multi-label)."""
+    """Classifier of texts or vectors. For multi-label data, y has a list of labels per example."""
 
     task = "classify"
     classes_: np.ndarray
@@ -106,13 +106,13 @@ class Classifier(InputEstimator):
     def fit(
         self, X: Any, y: Any = None, dev: Any = None, init_from: Any = None, unlabeled: Any = None
     ) -> "Classifier":
-        """Train on texts or vectors X and labels y, or on pairs; see `Estimator.fit`."""
+        """Train on texts or vectors X and labels y, or on pairs. See `Estimator.fit`."""
         targets = [row[1] for row in X] if y is None else list(y)
         multi_label = any(isinstance(value, LABEL_SETS) for value in targets)
         names = {} if multi_label else {str(value): value for value in targets}
         super().fit(X, y, dev, init_from, unlabeled)
         self.classes_ = np.unique([names.get(label, label) for label in self.classes_.tolist()])
-        if self.classes_.dtype.kind in "bif":  # predict returns numbers as numbers
+        if self.classes_.dtype.kind in "bif":  # so that predict returns numbers, not strings
             write_json(self.folder_ / CLASSES, self.classes_.tolist())
         return self
 
@@ -122,7 +122,7 @@ class Classifier(InputEstimator):
         return super()._set_predictor(predictor)
 
     def _to_target(self, value: Any, number: int) -> tuple[str, ...]:
-        """Return the label, or the labels of a list, as a tuple."""
+        """Return the label or labels of an example as a tuple of strings."""
         if isinstance(value, np.ndarray) and value.ndim:
             raise UserError(
                 f"example {number}: expected a label or a list of labels, found an array"
@@ -134,7 +134,7 @@ class Classifier(InputEstimator):
         return labels
 
     def predict(self, X: Any, batch_size: int = 64) -> Any:
-        """Return the label of each source as an array; for multi-label data, lists of labels."""
+        """Return an array with the label of each source; for multi-label data, lists of labels."""
         found = self.predict_detailed(X, batch_size=batch_size)
         if self.task_.is_multi_label:  # type: ignore[attr-defined]
             return [list(prediction.value) for prediction in found]
@@ -142,13 +142,13 @@ class Classifier(InputEstimator):
         return self.classes_[np.array([indices[p.value[0]] for p in found], int)]
 
     def predict_proba(self, X: Any, batch_size: int = 64) -> np.ndarray:
-        """Return (N, classes) calibrated probabilities, in the order of `classes_`."""
+        """Return calibrated probabilities (N, C), with columns in the order of `classes_`."""
         found = self.predict_detailed(X, batch_size=batch_size)
         rows = [[probabilities(p)[str(label)] for label in self.classes_] for p in found]
         return np.array(rows).reshape(len(found), len(self.classes_))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the accuracy, 0 to 1 (multi-label: subset accuracy)."""
+        """Return the accuracy (multi-label: subset accuracy), from 0 to 1."""
         scores = self.evaluate(X, y)
         return scores.get("accuracy", scores.get("subset_accuracy", 0.0)) / 100
 
@@ -168,12 +168,12 @@ def probabilities(prediction: Prediction) -> dict[str, float]:
 
 
 class Regressor(InputEstimator):
-    """Regressor for texts or vectors; y may have several numbers per example."""
+    """Regressor for texts or vectors. y may have several numbers per example."""
 
     task = "regress"
 
     def _to_target(self, value: Any, number: int) -> tuple[float, ...]:
-        """Return the numbers of a target as a tuple."""
+        """Return the target number or numbers of an example as a tuple."""
         try:
             numbers = tuple(float(part) for part in np.atleast_1d(np.asarray(value, np.float64)))
         except (TypeError, ValueError):
@@ -183,7 +183,7 @@ class Regressor(InputEstimator):
         return numbers
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the examples of sources and numbers, or of pairs of them."""
+        """Convert sources X and numbers y, or pairs (source, numbers), to training examples."""
         pairs = super()._to_pairs(X, y)
         for pair in pairs:
             if len(pair.target) != len(pairs[0].target):
@@ -194,7 +194,7 @@ class Regressor(InputEstimator):
         return pairs
 
     def predict(self, X: Any, batch_size: int = 64) -> np.ndarray:
-        """Return (N,) numbers in the unit of the data, or (N, K) for K numbers per example."""
+        """Return the predicted numbers (N,), or (N, K) if each example has K numbers."""
         found = np.array([p.value for p in self.predict_detailed(X, batch_size=batch_size)])
         return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 

@@ -1,4 +1,4 @@
-"""The LanguageModel estimator: generate text, and score it."""
+"""The LanguageModel estimator, which generates and scores text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from regard.estimators.estimator import Estimator
 
 
 class LanguageModel(Estimator):
-    """Language model. fit takes plain text: one text or a list of documents."""
+    """Language model. `fit` takes one text, or a list of documents."""
 
     task = "language-model"
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the documents of a text or a list of texts."""
+        """Convert a text, or a list of documents, to training examples."""
         if y is not None:
             raise UserError("y: a LanguageModel is trained on texts only: fit(texts)")
         texts = [X] if isinstance(X, str) else list(X)
@@ -28,9 +28,9 @@ class LanguageModel(Estimator):
     def predict(
         self, X: Sequence[str], nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Any]:
-        """Return each text with a continuation; with nbest > 1, a list of them.
+        """Return each text with its continuation; with nbest > 1, a list of texts per prompt.
 
-        search: temperature, top_k, top_p, max_length, seed.
+        search: search options such as temperature, top_k, top_p, max_length, seed.
         """
         found = self.predict_detailed(X, nbest, batch_size, **search)
         if nbest == 1:
@@ -38,7 +38,10 @@ class LanguageModel(Estimator):
         return [[one.text for one in prediction.nbest] for prediction in found]
 
     def generate(self, prompt: str = "", sample_index: int = 0, **search: Any) -> Iterator[str]:
-        """Yield a continuation of the prompt, piece by piece. sample_index: which random sample."""
+        """Yield a continuation of the prompt, piece by piece.
+
+        sample_index: number of the random sample. search: search options by name.
+        """
         predictor = self.predictor_
         return predictor.stream(prompt, predictor.search_options(**search), sample_index)
 

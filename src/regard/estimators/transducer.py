@@ -13,14 +13,14 @@ from regard.tasks.values import Constraints
 class Transducer(Estimator):
     """Sequence-to-sequence model.
 
-    `fit` takes pairs `[(source, target), ...]`, or sources X and targets y; a target may be a list
+    `fit` takes pairs `[(source, target), ...]`, or sources X and targets y. A target may be a list
     of references.
     """
 
     task = "transduce"
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Return the examples of pairs, or of sources and targets."""
+        """Convert pairs X, or sources X and targets y, to training examples."""
         return _pairs(X, y)
 
     def predict(
@@ -32,10 +32,10 @@ class Transducer(Estimator):
         constraints: Sequence[Constraints] | None = None,
         **search: Any,
     ) -> list[Any]:
-        """Return the prediction for each source; with nbest > 1, a list of them, best first.
+        """Return the output for each source; with nbest > 1, a list of outputs, best first.
 
         constraints: one `Constraints(prefix, require, ban)` per source. search: search options,
-        such as `length_penalty=1`; `kind="sample"` with `temperature=0.8` samples.
+        such as `length_penalty=1`, or `kind="sample", temperature=0.8` for random sampling.
         """
         found = self.predict_detailed(X, nbest, batch_size, constraints, beam=beam, **search)
         if nbest == 1:
@@ -60,14 +60,15 @@ class Transducer(Estimator):
         return predictor.predict(sources, options, nbest, constraints, return_alignment, batch_size)
 
     def log_likelihoods(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
-        """Return log_probability, perplexity, tokens and token_logprobs of each target, EOS
-        included (teacher forcing).
+        """Return the log probability of each target, EOS included (teacher forcing).
+
+        Each dict has the keys log_probability, perplexity, tokens and token_logprobs.
         """
         return [row for row, _ in self.predictor_.score(self._to_pairs(X, y), batch_size)]
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
-    """Return the pairs of X, or of X and y; a target may be a list of references."""
+    """Convert pairs X, or X and y, to examples. A list of references gives several examples."""
     rows = list(X) if y is None else list(zip(X, y, strict=True))
     pairs = []
     for number, row in enumerate(rows, 1):
@@ -82,5 +83,5 @@ def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
 
 
 def _source(source: Any) -> Any:
-    """Return sequences unchanged, and anything else as a text."""
+    """Return lists and tuples unchanged, and other values as strings."""
     return source if isinstance(source, tuple | list) else str(source)

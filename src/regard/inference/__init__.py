@@ -1,1 +1,1 @@
-"""From sources to predictions: engines, batches, evaluation."""
+"""Prediction with trained models: engines, batches, evaluation."""

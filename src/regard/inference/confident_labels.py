@@ -1,4 +1,4 @@
-"""Pseudo-labels: sources with the predictions that a model is confident of (Lee 2013)."""
+"""Pseudo-labels: confident predictions of a model, used as training targets (Lee 2013)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,10 @@ from regard.inference.predictor import Predictor
 def pseudo_label(
     predictor: Predictor, sources: Sequence[Any], threshold: float
 ) -> list[tuple[Pair, float]]:
-    """Return pairs of source and prediction with confidence >= threshold, and that confidence."""
+    """Return (pair, confidence) for each source predicted with confidence >= threshold.
+
+    The target of the pair is the prediction.
+    """
     sources = [source for source in sources if source]
     return [
         (Pair(source, found.value, 0), float(found.confidence))

@@ -1,4 +1,8 @@
-"""The interface of an engine: a search and a request in, outputs out."""
+"""The interface of an engine, which runs a trained model: torch, CTranslate2 or ONNX.
+
+A stepper decodes token by token: `start(source)` returns the decoder state before the first token,
+and `step(tokens, state)` returns logits and the next state.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -19,16 +23,20 @@ from regard.nn.positions import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.tasks.batches import MIN_ROWS_PER_THREAD
 
-MIN_SOURCES_TO_FORK = 32  # fewer are done before worker processes pay off
+MIN_SOURCES_TO_FORK = 32  # with fewer sources, starting worker processes takes longer
 
 Result = TypeVar("Result")
-BatchWork = Callable[["Engine", list[int]], Result]  # the work for a batch of source indices
+BatchWork = Callable[["Engine", list[int]], Result]  # processes a batch of source indices
 
 
 class Engine(ABC):
-    """Runs a trained model. fork_safe: whether forked processes can run it; uses_threads: whether
-    batches are divided among threads; max_source_length, max_target_length: in tokens, EOS
-    included, or None; module: the torch module, if any; plain: whether it runs unchanged."""
+    """Base class of engines, which run a trained model.
+
+    fork_safe: whether forked worker processes can run the model. uses_threads: whether batches are
+    divided among threads or processes. max_source_length, max_target_length: in tokens, EOS
+    included; None: unlimited. module: the torch module, if any. plain: whether the engine runs
+    `module` itself, without a shortlist.
+    """
 
     name: str
     device = torch.device("cpu")
@@ -40,20 +48,20 @@ class Engine(ABC):
     module: nn.Module | None = None
 
     def check(self, length: int) -> None:
-        """Raise UserError if sources of this length, EOS included, are too long."""
+        """Raise UserError if a source of this length (tokens, EOS included) is too long."""
         if self.max_source_length is not None and length > self.max_source_length:
             raise too_long(length, self.max_source_length, "model.encoder.positions")
 
     @abstractmethod
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        """Return the result of the search for each row of a request."""
+        """Run a search; return the result for each source of the request."""
 
     def stepper(self) -> Any:
-        """Return the step function of the model, for forced decoding and alignments."""
+        """Return the stepper of the model, for search, forced decoding and alignments."""
         raise UserError(f"engine {self.name}: supports search only", help="use --engine torch")
 
     def torch_module(self) -> nn.Module:
-        """Return the torch module; raise UserError if another engine runs the model."""
+        """Return the torch module. Raise UserError if the engine is not torch."""
         if self.module is None:
             raise UserError(
                 f"engine {self.name}: the model cannot be inspected",
@@ -69,25 +77,31 @@ class Engine(ABC):
         )
 
     def for_alignment(self, request: SearchRequest) -> Any:
-        """Return the step function that runs this request."""
+        """Return the stepper that computes the alignments of this request."""
         return self.stepper()
 
     def fit_request(self, request: SearchRequest) -> SearchRequest:
-        """Return a request on this engine's device, within its maximum lengths."""
+        """Return the request on the device of this engine, with limits clamped to its maximum.
+
+        Raise UserError if a source is too long.
+        """
         if request.source is not None:
             self.check(request.source.data.shape[1])
         if self.max_target_length is not None and request.limits is not None:
-            # an output that reaches it is marked as truncated
+            # an output that reaches the limit is marked as truncated
             request = replace(request, limits=request.limits.clamp(max=self.max_target_length))
         return request.to(self.device)
 
     def save_choice(self) -> list[str | None] | None:
-        """Return name and quantize of the selected engine, for `restore_choice`; None: none."""
+        """Return name and quantization of the engine that a benchmark selected, or None.
+
+        `restore_choice` takes the result, so that a resumed command uses the same engine.
+        """
         return None
 
     def restore_choice(self, record: list[str | None] | None) -> None:
-        """Select the engine that `save_choice` returned."""
-        assert record is None  # no choice
+        """Select the engine that `save_choice` returned, without a benchmark."""
+        assert record is None  # this engine has no alternatives
 
     def workers(self, count: int) -> int:
         """Return the number of worker processes for this many sources."""
@@ -96,9 +110,10 @@ class Engine(ABC):
         return num_workers() if pays_off and not observed else 1
 
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        """Return the results of batches, in order, computed on all cores.
+        """Return the result of `work` for each batch, in order, computed on all cores.
 
-        Recording and ablation apply to this thread only, so it then does all the work.
+        parts: the batches, as lists of source indices. During `regard.capture` or `regard.ablate`,
+        which apply to the current thread only, the current thread runs all batches.
         """
         run_batch = partial(work, self)
         if not self.uses_threads or is_recording() or is_ablating():

@@ -1,4 +1,4 @@
-"""A fast engine that falls back to another one for sequences that are too long for it."""
+"""A fast engine with a fallback to another engine for long sequences."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,10 @@ from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class FallbackEngine(Engine):
-    """`engine` if sources and outputs fit its maximum lengths, otherwise `fallback`."""
+    """An engine that runs `engine`, or `fallback` for requests that are too long for `engine`.
+
+    If the length limit of `fallback` is no larger, `engine` runs all requests.
+    """
 
     def __init__(self, engine: Engine, fallback: Engine) -> None:
         self.engine, self.fallback = engine, fallback

@@ -1,4 +1,4 @@
-"""`regard.capture` records the internals of a model; `regard.ablate` zeroes attention heads."""
+"""The functions `regard.capture`, which records model internals, and `regard.ablate`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,8 +19,8 @@ Heads = Sequence[int] | Tensor
 def capture(model: Any) -> AbstractContextManager[Capture]:
     """Record attention, hidden states, gates and inputs of a model inside the block.
 
-    model: a torch module or a fitted estimator. With `with regard.capture(model) as captured:`,
-    `captured["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call; see
+    model: a torch module or a fitted estimator. After `with regard.capture(model) as captured:`,
+    `captured["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call. See
     `Capture`. Only computations of the current thread are recorded.
     """
     return recording(module_of(model))
@@ -29,8 +29,8 @@ def capture(model: Any) -> AbstractContextManager[Capture]:
 def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[None]:
     """Zero the output of these attention heads inside the block (head ablation, knock-out).
 
-    heads: maps the path of an attention module to a list of head indices, such as
-    `{"decoder.layers.0.cross": [0, 3]}`, or to a (B, H) boolean mask, True to ablate.
+    heads: maps the name of an attention module to a list of head indices, such as
+    `{"decoder.layers.0.cross": [0, 3]}`, or to a boolean mask (B, H), True to ablate.
     """
     module = module_of(model)
     modules = dict(module.named_modules())
@@ -49,13 +49,16 @@ def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[Non
 
 
 def attention_modules(model: Any) -> list[str]:
-    """Return the paths of all attention modules, whose heads `ablate` can zero."""
+    """Return the names of all attention modules, whose heads `ablate` can zero."""
     modules = module_of(model).named_modules()
     return [name for name, module in modules if getattr(module, "heads", None)]
 
 
 def module_of(model: Any) -> nn.Module:
-    """Return the torch module of a model; raise UserError if its engine is not torch."""
+    """Return the torch module of a module, predictor or fitted estimator.
+
+    Raise UserError if the engine is not torch.
+    """
     model = predictor_of(model)
     model = getattr(model, "engine", model)
     get_module = getattr(model, "torch_module", None)
@@ -66,12 +69,12 @@ def module_of(model: Any) -> nn.Module:
 
 
 def predictor_of(model: Any) -> Any:
-    """Return the predictor of a fitted estimator; return anything else unchanged."""
+    """Return the predictor of a fitted estimator, and other objects unchanged."""
     return model.predictor_ if hasattr(model, "get_params") else model
 
 
 def _mask(name: str, selected: Any, count: int) -> Tensor:
-    """Return the ablated heads as a mask (1, H) or (B, H)."""
+    """Return the selected heads as a boolean mask (1, H) or (B, H). count: number of heads."""
     if isinstance(selected, Tensor):
         if selected.dtype != torch.bool or selected.dim() != 2 or selected.shape[1] != count:
             raise UserError(

@@ -1,6 +1,6 @@
-"""The engine onnx: runs the two graphs of a model in onnxruntime with our search.
+"""The onnx engine: runs the encoder graph and the step graph of a model in onnxruntime.
 
-B rows of memory, k beams per row, S source length, T input tokens, V vocabulary.
+Shapes: B sources, k beams per source, H heads, S source length, T input tokens, V vocabulary size.
 """
 
 import threading
@@ -21,13 +21,13 @@ from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class OnnxEngine(Engine):
-    """Decodes with onnxruntime. It has the steps of an EncoderDecoder, so every search works."""
+    """Engine that runs onnxruntime. It is also the stepper, so every search works."""
 
     name = "onnx"
-    fork_safe = True  # a fork uses one thread, and that session is open before
+    fork_safe = True  # workers use the one-thread sessions, which are opened before the fork
 
     def __init__(self, folder: Path) -> None:
-        """folder: the folder with the graphs."""
+        """Open the graphs encoder.onnx and step.onnx in a folder."""
         self.folder = folder
         self._sessions: dict[tuple[str, int], Any] = {}
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class OnnxEngine(Engine):
         }
         self.max_source_length, self.max_target_length = map(_max_length, graphs.values())
         inputs = graphs["step"].get_inputs()
-        self._empty = {  # shapes of the empty past before the first step, without rows
+        self._empty = {  # shapes of the empty state before the first step, without batch axis
             value.name: [size if isinstance(size, int) else 0 for size in value.shape[1:]]
             for value in inputs
             if value.name.startswith("past/") and value.name not in self._outputs["encoder"]
@@ -51,7 +51,7 @@ class OnnxEngine(Engine):
         return self
 
     def start(self, source: Padded) -> State:
-        """Return the state before the first token."""
+        """Run the encoder; return the decoder state before the first token."""
         self.check(source.data.shape[1])
         outputs = self._run("encoder", {"tokens": source.data, "mask": source.mask})
         memory = {name: value for name, value in outputs.items() if name.startswith("memory/")}
@@ -61,7 +61,7 @@ class OnnxEngine(Engine):
         return State(memory, {"at": 0, "tensors": past})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the logits (k*B, T, V) after each of the tokens (k*B, T), and the new state."""
+        """Return the logits (k*B, T, V) after each token (k*B, T), and the next state."""
         at, past = state.past["at"], state.past["tensors"]
         if self.max_target_length is not None and at + tokens.shape[1] > self.max_target_length:
             raise too_long(at + tokens.shape[1], self.max_target_length, "model.decoder.positions")
@@ -82,7 +82,7 @@ class OnnxEngine(Engine):
         return joined, State(state.memory, {"at": at, "tensors": past})
 
     def _run(self, graph: str, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the outputs of a graph by name, without copies."""
+        """Run a graph; return its outputs by name, without copying arrays."""
         session = self._session(graph, torch.get_num_threads())
         arrays = {name: value.contiguous().numpy() for name, value in inputs.items()}
         names = self._outputs[graph]
@@ -92,7 +92,7 @@ class OnnxEngine(Engine):
         return {name: torch.from_numpy(value) for name, value in zip(names, found, strict=True)}
 
     def _session(self, graph: str, threads: int) -> Any:
-        """Return the session of a graph with this many threads (one in a worker process)."""
+        """Return the onnxruntime session of a graph for this number of threads, opened once."""
         key = graph, threads
         with self._lock:
             if key not in self._sessions:
@@ -101,15 +101,15 @@ class OnnxEngine(Engine):
 
 
 def open_session(path: Path, threads: int) -> Any:
-    """Return the session of a graph file."""
+    """Open an onnxruntime session for a graph file. Raise UserError if this fails."""
     onnxruntime = import_package("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Waiting threads sleep: between the steps torch needs the cores.
+    # Idle threads sleep instead of spinning: between steps, torch needs the cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.log_severity_level = 3  # errors, which are raised as exceptions too
+    options.log_severity_level = 3  # log errors only, which are also raised as exceptions
     if not path.exists():
         raise UserError(f"{path}: no such file", help="the export is incomplete; export again")
     try:
@@ -119,17 +119,17 @@ def open_session(path: Path, threads: int) -> Any:
 
 
 def _max_length(session: Any) -> int | None:
-    """Return the maximum number of tokens of a graph, or None."""
+    """Return the maximum input length of a graph in tokens; None: unlimited."""
     found = session.get_modelmeta().custom_metadata_map.get("max_length")
     return None if found is None else int(found)
 
 
 def _rows(value: Tensor, rows: int) -> Tensor:
-    """Return the past for this many rows: at the first step beams share a row of memory."""
+    """Return the state with this many rows. At the first step, repeat it for each beam."""
     return value if len(value) == rows else value.repeat_interleave(rows // len(value), 0)
 
 
 def _unfold(weights: Tensor) -> Tensor:
-    """Return attention (B, H, k, S), or (B, k, S), as (k*B, H, S)."""
+    """Return attention weights (B, H, k, S), or (B, k, S), as (k*B, H, S)."""
     weights = weights if weights.dim() == 4 else weights.unsqueeze(1)
     return weights.transpose(1, 2).flatten(0, 1)

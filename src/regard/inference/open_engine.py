@@ -1,4 +1,4 @@
-"""The engine of an exported folder."""
+"""Opens the engine of an exported model folder."""
 
 import importlib
 from pathlib import Path
@@ -8,7 +8,7 @@ from regard.core.files import read_fields
 from regard.inference.engine import Engine
 from regard.storage.export_folder import read_export
 
-# Module and class of each; built from the engine's subfolder.
+# Module and class of each engine. The constructor takes the subfolder of the export.
 ENGINES = {
     "ctranslate2": ("regard.exchange.ctranslate2_engine", "CTranslate2Engine"),
     "onnx": ("regard.inference.onnx_engine", "OnnxEngine"),
@@ -17,7 +17,7 @@ NAMES = ("torch", *ENGINES, "auto")
 
 
 def open_engine(folder: Path) -> Engine:
-    """Return the engine of an exported folder."""
+    """Return the engine that an exported folder was made for."""
     (name,) = read_fields(folder / "export.json", "engine")
     if name not in ENGINES:
         raise UserError(f"{folder}: unknown engine {name!r}")
@@ -27,8 +27,10 @@ def open_engine(folder: Path) -> Engine:
 
 
 def is_exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
-    """Whether a folder was exported for another engine than torch; raise UserError if `engine` or
-    `quantize` differ."""
+    """Return whether a folder was exported for an engine other than torch.
+
+    Raise UserError if the export does not match `engine` or `quantize`.
+    """
     if engine not in (None, *NAMES):
         raise UserError(f"engine: expected one of {', '.join(NAMES)}, found {engine!r}")
     facts = read_export(folder)

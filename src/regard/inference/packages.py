@@ -1,4 +1,4 @@
-"""Optional packages."""
+"""Imports of optional packages."""
 
 import importlib
 from typing import Any
@@ -7,7 +7,7 @@ from regard.core.errors import UserError
 
 
 def import_package(name: str) -> Any:
-    """Import a package; raise UserError with the install command if it is missing."""
+    """Import a package. Raise UserError with the install command if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Prediction: sources and a search in, predictions out."""
+"""The Predictor: a trained model that predicts, scores and evaluates."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,10 @@ class Predictor:
     def load(
         cls, folder: Path, engine: str | None = None, quantize: str | None = None
     ) -> "Predictor":
-        """Load the predictor of a run folder (engine torch) or of an exported folder."""
+        """Load the predictor of a run folder or of an exported folder.
+
+        A run folder uses the torch engine, an exported folder the engine it was exported for.
+        """
         if not folder.is_dir():
             raise UserError(not_a_model_message(folder))
         config = read_config(folder)
@@ -65,22 +68,22 @@ class Predictor:
         rounded = quantize if engine in (None, "torch") else None
         model = _model(folder, lambda: task.build(config.model), rounded)
         found = cls.of(task, config, model.eval(), folder)
-        found.engine.stepper()  # build the fast path now, not with the first prediction
+        found.engine.stepper()  # prepare the model now, so that the first prediction is not slow
         return found
 
     @property
     def module(self) -> nn.Module | None:
-        """Return the torch module; None for other engines or with a shortlist."""
+        """The torch module; None if the engine is not torch, or has a shortlist."""
         return self.engine.module if self.engine.plain else None
 
     @property
     def abilities(self) -> frozenset[str]:
-        """Return the abilities of the task that this model supports."""
+        """The abilities of the task (`Task.abilities`) that this model supports."""
         steps = self.config.model.gives == "steps"
         return self.task.abilities - (frozenset() if steps else self.task.step_abilities)
 
     def search_options(self, **changes: Any) -> Any:
-        """Return the search options of this model, with these changes."""
+        """Return the search options of this model with changes by name; None keeps an option."""
         if all(value is None for value in changes.values()):
             return self.config.search
         return changed_search(self.config, changes)
@@ -95,10 +98,10 @@ class Predictor:
         rows: int | None = ROWS,
         work: PredictWork = DEFAULT_WORK,
     ) -> list[Prediction]:
-        """Return the prediction for each source, in their order.
+        """Return the prediction for each source, in the order of the sources.
 
-        constraints: on each prediction. return_alignment: add the attention to the source. rows:
-        sources per batch. work: how it is done; no prediction depends on either.
+        constraints: one per source. return_alignment: add the attention to the source tokens.
+        rows: sources per batch (None: automatic). work: batch limits, indices and callbacks.
         """
         task, search = self.task, search or self.config.search
         if constraints is not None and len(constraints) != len(sources):
@@ -143,7 +146,7 @@ class Predictor:
         return self._map_batches(encoded, predict_batch, batch_size, work)
 
     def find(self, sources: Sequence[Any]) -> list[SearchResult]:
-        """Return the raw search result for each source."""
+        """Return the raw search result for each source, such as logits."""
         encoded, search = self.task.rows(sources), self.config.search
 
         def search_batch(engine: Engine, part: list[int]) -> list[SearchResult]:
@@ -158,7 +161,10 @@ class Predictor:
         rows: int | None,
         work: PredictWork,
     ) -> list[Any]:
-        """Return the result for each source, batch by batch."""
+        """Apply `batch` to each batch of sources; return the results in the order of the sources.
+
+        rows: sources per batch (None: automatic).
+        """
         lengths, engine, empty = encoded.lengths, self.engine, self.task.empty_prediction
         parts = plan(lengths, rows, work.max_tokens, engine.workers(len(lengths)), encoded.uniform)
         if empty is not None:
@@ -171,7 +177,7 @@ class Predictor:
         return [results.get(i, empty) for i in range(len(lengths))]
 
     def stream(self, source: str, search: Any = None, index: int = 0) -> Iterator[str]:
-        """Yield the continuation of a text, piece by piece; it depends on the index."""
+        """Yield a continuation of a text, piece by piece. index: number of the random sample."""
         task: Any = self.task
         if "stream" not in self.abilities:
             task.rows([source])  # raises the error
@@ -180,7 +186,10 @@ class Predictor:
     def score(
         self, pairs: Sequence[Pair], rows: int = ROWS
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Return the statistics of each target under forced decoding, and it as a prediction."""
+        """Return the scores of each target (forced decoding), and the target as a prediction.
+
+        rows: pairs per batch.
+        """
         return self.task.score_pairs(self.engine, pairs, rows)
 
     def alternatives(
@@ -191,7 +200,10 @@ class Predictor:
         search: Any = None,
         on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
-        """Return the next tokens after a prefix: token, probability, best completion."""
+        """Return the most probable next tokens after a prefix, each with a complete output.
+
+        Each element is (token, probability, best prediction that continues with this token).
+        """
         task: Any = self.task
         search = search or self.config.search
         found: list[tuple[str, float, Prediction]] = task.alternatives(
@@ -202,7 +214,7 @@ class Predictor:
     def evaluate(
         self, examples: Sequence[Example], search: Any = None, rows: int = ROWS
     ) -> Evaluation:
-        """Return the metrics on examples, with those of the loss if the engine is torch."""
+        """Return the metrics on examples. Loss and perplexity require the torch engine."""
         objective, search = self.config.objective, search or self.config.search
         return self.task.evaluate(self, examples, objective, search, rows)
 
@@ -210,7 +222,7 @@ class Predictor:
 def _with_alignment(
     engine: Engine, request: SearchRequest, found: list[SearchResult], predictions: list[Prediction]
 ) -> list[Prediction]:
-    """Return the predictions with their attention to the source."""
+    """Return the predictions with alignments: their attention to the source tokens."""
     request = request.to(engine.device)
     targets = [list(hypotheses[0].tokens) for hypotheses in found]
     weights = cross_attention(engine.for_alignment(request), request.sequences()[0], targets)

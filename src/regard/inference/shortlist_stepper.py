@@ -1,9 +1,10 @@
-"""Search restricted to shortlists: each sentence has its own, with token ids from 0.
+"""Search restricted to shortlists: each sentence has its own list of likely target tokens.
 
-Special tokens come first in every list, so EOS stays EOS. Probabilities are normalized over the
-list of the sentence, so the rest of the batch does not matter.
+During the search, token ids are indices into the list of the sentence. Special tokens come first in
+every list, so their ids do not change. Probabilities are normalized over the list of the sentence,
+so they do not depend on the rest of the batch.
 
-B sentences, k beams of each, T input tokens, U tokens of the longest list, D width.
+Shapes: B sentences, k beams per sentence, T input tokens, U tokens in the longest list, D width.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,8 @@ from regard.search.shortlist import Shortlist
 class ShortlistStepper:
     """A stepper whose tokens are indices into the shortlist of each sentence.
 
-    inner: a stepper that also has `vectors`, its step without the output layer.
+    inner: the stepper of the full model, with a method `vectors`: `step` without the output layer.
+    lists: the token ids in the shortlist of each sentence.
     """
 
     def __init__(self, inner: Any, head: OutputLayer, lists: list[np.ndarray]) -> None:
@@ -47,12 +49,12 @@ class ShortlistStepper:
         self.bias = bias.masked_fill(is_padding, float("-inf")).unsqueeze(1)  # (B, 1, U)
 
     def start(self, source: Padded) -> State:
-        """Return the state before the first token, with the lists in its memory."""
+        """Return the decoder state before the first token, with the shortlists in its memory."""
         state = self.inner.start(source)
         return State((state.memory, self.ids, self.weight, self.bias), state.past)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the logits (k*B, T, U) after each of the tokens (k*B, T), and the new state."""
+        """Return the logits (k*B, T, U) after each token (k*B, T), and the next state."""
         memory, ids, weight, bias = state.memory
         B = len(ids)
         inputs = ids.gather(1, tokens.reshape(B, -1)).view_as(tokens)
@@ -62,7 +64,7 @@ class ShortlistStepper:
 
 
 def output_layer(model: nn.Module) -> OutputLayer:
-    """Return the output layer of a model; raise UserError if it does not support shortlists."""
+    """Return the output layer. Raise UserError if the model does not support shortlists."""
     if not hasattr(model, "head"):
         raise UserError("shortlist: not supported for ensembles", help="use a single model")
     if type(model.head) is not OutputLayer:
@@ -74,7 +76,10 @@ def output_layer(model: nn.Module) -> OutputLayer:
 def shortlist_search(
     inner: Any, head: OutputLayer, shortlist: Shortlist, search: Search, request: SearchRequest
 ) -> list[list[Hypothesis]]:
-    """Return the results of a search within the lists; required tokens are added to them."""
+    """Run a search in which each sentence can only produce the tokens of its shortlist.
+
+    Tokens of prefixes and required words are added to the lists.
+    """
     (source, _), constraints = request.sequences(), request.constraints
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     per_row = constraints or [NO_CONSTRAINTS] * len(source.data)
@@ -99,12 +104,12 @@ def shortlist_search(
 
 
 def _to_vocabulary_ids(found: Sequence[Hypothesis], ids: np.ndarray) -> list[Hypothesis]:
-    """Return hypotheses of a list with token ids of the vocabulary."""
+    """Convert the tokens of hypotheses from indices into a shortlist to vocabulary ids."""
     return [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in found]
 
 
 def _translate(callback: StepCallback | None, lists: list[np.ndarray]) -> StepCallback | None:
-    """Return the callback with token ids of the vocabulary."""
+    """Wrap a step callback so that it receives vocabulary ids."""
     if callback is None:
         return None
 
@@ -121,7 +126,10 @@ def _translate(callback: StepCallback | None, lists: list[np.ndarray]) -> StepCa
 
 
 def _to_list_ids(constraints: TokenConstraints, ids: np.ndarray) -> TokenConstraints:
-    """Return constraints with indices into a list; phrases outside of it need no ban."""
+    """Convert constraints from vocabulary ids to indices into a shortlist.
+
+    Banned phrases with tokens outside the shortlist are dropped, as they cannot occur.
+    """
 
     def indices(tokens: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(np.searchsorted(ids, tokens).tolist())

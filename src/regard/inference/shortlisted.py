@@ -1,4 +1,4 @@
-"""A trained model that considers only the target tokens of a shortlist."""
+"""Predictors whose output layer is restricted to the target tokens of a shortlist."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from regard.search.shortlist import FILE, Shortlist
 
 
 def shortlist_path(folder: Path, shortlist: bool | str | Path) -> Path:
-    """Return the shortlist file: that of the model folder (True), or a path."""
+    """Return the path of the shortlist file; True means the file in the model folder."""
     return folder / FILE if isinstance(shortlist, bool) else Path(shortlist)
 
 
 def with_shortlist(predictor: Predictor, file: bool | str | Path) -> Predictor:
-    """Restrict the output layer of a predictor to a shortlist."""
+    """Restrict the output layer of a predictor to a shortlist; return the same predictor."""
     task: Any = predictor.task
     if not task.exportable:
         raise UserError(f"shortlist: only supported for task transduce, found {task.kind}")

@@ -1,4 +1,7 @@
-"""The engine torch: runs a model as it was trained."""
+"""The torch engine: runs the PyTorch module of a model.
+
+A fast path is an optimized version of a model for inference, with the same interface and results.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,8 +19,11 @@ from regard.tasks.task_loss import device_of
 
 
 class TorchEngine(Engine):
-    """Runs a torch module. uses_threads: whether batches are divided among threads and processes;
-    shortlist: restricts the output layer of an EncoderDecoder."""
+    """Engine that runs a torch module.
+
+    uses_threads: whether batches are divided among threads and processes. shortlist: restricts the
+    output layer of an EncoderDecoder to likely target tokens.
+    """
 
     name = "torch"
 
@@ -51,7 +57,7 @@ class TorchEngine(Engine):
         return super().map_batches(work, parts)
 
     def stepper(self) -> Any:
-        """Return the fast path of the model, rebuilt only if the model or its weights changed."""
+        """Return the fast path of the model. Rebuild it only if the weights changed."""
         weights = [(w._version, w.data_ptr(), w.dtype, w.device) for w in self.module.parameters()]
         if self.module.training:
             self.module.eval()
@@ -60,5 +66,5 @@ class TorchEngine(Engine):
         return self._fast[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickle: a copy builds its own fast path."""
+        """Return the attributes to pickle, without the fast path, which a copy rebuilds."""
         return vars(self) | {"_fast": None}

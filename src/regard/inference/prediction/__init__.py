@@ -1,1 +1,1 @@
-"""Predictions for many texts: read as they arrive, predicted in windows, written in order."""
+"""The command `regard predict`: reads sources, predicts them, and writes predictions in order."""

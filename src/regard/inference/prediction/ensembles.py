@@ -1,4 +1,4 @@
-"""Ensembles: several models that predict together."""
+"""Ensembles: the average of the probabilities of several models."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ from regard.models.ensemble import Ensemble
 
 
 def build_ensemble(predictor: Predictor, others: dict[str, Predictor]) -> Predictor:
-    """Return a predictor that averages the probabilities of all models."""
+    """Return a predictor that averages the probabilities of all models.
+
+    others: further models by the name that error messages show.
+    """
     models = []
     for name, other in {str(predictor.folder): predictor, **others}.items():
         if not other.task.exportable or other.module is None:

@@ -1,4 +1,7 @@
-"""Items of the input: texts, lines, JSON objects with constraints, or sentences."""
+"""Readers of the input of `regard predict`. They return items: sources with their input text.
+
+The input is texts on the command line, lines, JSON objects with constraints, or tagger sentences.
+"""
 
 import io
 import os
@@ -19,7 +22,7 @@ BLOCK_SIZE = 1 << 20  # bytes read at once to count lines
 
 
 def text_items(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
-    """Return the texts of the command line."""
+    """Return one item per text on the command line."""
     for text in texts:  # Python decodes bytes that are not UTF-8 as lone surrogates
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
@@ -32,9 +35,9 @@ def file_items(
     columns: tuple[str | None, str | None] = (None, None),
     quiet: bool = False,
 ) -> Iterator[InputItem]:
-    """Return the lines of an input, or what the task reads of them, as soon as they arrive.
+    """Return the items of an input file as they arrive: one per line, or as the task reads it.
 
-    quiet: do not print the format that was recognized.
+    columns: source and target column of tagger files. quiet: do not print the detected format.
     """
     task: Task = predictor.task
     if task.by_line:
@@ -51,7 +54,7 @@ def file_items(
 
 
 def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
-    """Return a line as an item. Errors name the line."""
+    """Return the item of a line. UserErrors name the file and the line number."""
     try:
         return InputItem(task.parse(line), line)
     except UserError as error:
@@ -59,7 +62,10 @@ def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
 
 
 def json_items(task: Any, input: str, common: Constraints) -> Iterator[InputItem]:
-    """Return the JSON objects of an input, one per line. common: constraints added to each."""
+    """Yield one item per line, each a JSON object.
+
+    common: constraints on all sources. A prefix in the JSON replaces the common prefix.
+    """
     for number, line in enumerate(_lines(input), 1):
         try:
             source, constraints = _read(line, common)
@@ -72,7 +78,7 @@ def json_items(task: Any, input: str, common: Constraints) -> Iterator[InputItem
 
 
 def _read(line: str, common: Constraints) -> tuple[str, Constraints]:
-    """Return the source of a JSON object and its constraints."""
+    """Parse a JSON object; return its source, and its constraints with the common ones."""
     record = parse_object(line)
     for key in record:
         if key not in KEYS:
@@ -92,23 +98,23 @@ def _words(value: Any, key: str) -> tuple[str, ...]:
 
 
 def _lines(input: str) -> Iterator[str]:
-    """Return the lines of a file or of stdin, each as soon as it arrives."""
+    """Return the lines of a file or of stdin, each as it arrives."""
     lines = read_lines(input)
-    if input == "-":  # otherwise Python aborts if it exits while a thread waits for a line
+    if input == "-":  # otherwise Python aborts at exit if a thread still waits for a line
         cast(io.TextIOWrapper, sys.stdin).detach()
     return lines
 
 
 def is_regular_file(input: str) -> bool:
-    """Return whether the input is a file that can be read again, not a pipe."""
+    """Return whether the input is a regular file, which can be read twice, not a pipe."""
     try:
         return input != "-" and stat.S_ISREG(os.stat(input).st_mode)
     except OSError:
-        return True  # opening it raises the error
+        return True  # a later open raises the error
 
 
 def count_lines(input: str) -> int:
-    """Return the number of lines of a file, which is read to its end."""
+    """Return the number of lines of a file. Reads the entire file."""
     with readable_os_errors(show_path(input)), open_bytes(input) as stream:
         count, last = 0, b"\n"
         while block := stream.read(BLOCK_SIZE):

@@ -1,4 +1,4 @@
-"""Predictions as they are printed: lines, n-best lists, JSON objects."""
+"""Output formats of predictions: lines, n-best lists, JSON objects."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,18 @@ from regard.core.errors import UserError
 from regard.tasks.values import BRIEF, InputItem, Prediction
 
 SourceTokens = Callable[[Any], list[str]]
-Alternative = tuple[str, float, Prediction]  # token, its probability, its best completion
+Alternative = tuple[str, float, Prediction]  # next token, its probability, best output with it
 
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """How predictions are written. In JSON: token_scores, tokens and their log probabilities;
-    alignment, from these to the source tokens. alternatives: number of next tokens to list after
-    the prefix."""
+    """The output format of predictions.
+
+    nbest: number of outputs per source. json_lines: write one JSON object per source.
+    token_scores: add output tokens and their log probabilities to the JSON. alignment: add the
+    attention of each output token to the source tokens to the JSON. alternatives: number of next
+    tokens to list after the prefix, instead of predictions.
+    """
 
     nbest: int = 1
     json_lines: bool = False
@@ -25,16 +29,17 @@ class OutputFormat:
     alternatives: int = 0
 
     def check(self) -> None:
-        """Raise UserError if options do not fit together."""
+        """Raise UserError if options cannot be combined."""
         if (self.token_scores or self.alignment) and not self.json_lines:
             raise UserError("--token-scores, --alignments: require --json")
         if self.alternatives and (self.nbest > 1 or self.alignment):
             raise UserError("--alternatives: cannot be combined with --nbest or --alignments")
 
     def line(self, item: InputItem, found: Prediction, source_tokens: SourceTokens) -> str:
-        """Return a prediction as it is printed, line ends included.
+        """Format a prediction, line ends included.
 
-        An n-best list has one line per prediction, with its score, if it has one, and a tab first.
+        An n-best list has one line per output: score, tab, text. Outputs without a score have only
+        the text. source_tokens: returns the tokens of a source, for alignments.
         """
         if self.json_lines:
             blank = item.render is not None and not item.source
@@ -49,7 +54,7 @@ class OutputFormat:
     def _record(
         self, source: Any, found: Prediction, source_tokens: SourceTokens
     ) -> dict[str, Any]:
-        """Return the JSON object of a source."""
+        """Return the JSON object for a source and its prediction."""
         tagged = isinstance(source, tuple)
         brief = self._brief_fields()
         nbest = ("nbest",) if self.nbest > 1 else ()
@@ -63,7 +68,7 @@ class OutputFormat:
         return record
 
     def format_alternatives(self, source: str, prefix: str, found: list[Alternative]) -> str:
-        """Return the next tokens after a prefix with their completions: lines, or a JSON object."""
+        """Format the next tokens after a prefix and the best output with each, as lines or JSON."""
         if not self.json_lines:
             return "".join(f"{p:.4f}\t{token}\t{best.text}\n" for token, p, best in found)
         rows = [
@@ -74,7 +79,7 @@ class OutputFormat:
         return _json({"source": source, "prefix": prefix, "alternatives": rows})
 
     def _brief_fields(self) -> tuple[str, ...]:
-        """Return the fields of each item of an n-best list."""
+        """Return the JSON fields of each prediction in an n-best list."""
         scored = self.token_scores or self.alignment
         return (*BRIEF, "tokens", "token_logprobs") if scored else BRIEF
 

@@ -1,7 +1,7 @@
-"""Partial output in a file, written so that an interrupted command can resume.
+"""Partial output files, from which an interrupted `regard predict --output FILE` resumes.
 
-Until all predictions are written, FILE.part has those so far, and FILE.part.json says how many
-sources are done, how many bytes that is, and which options the predictions depend on.
+Until all predictions are written, they are in FILE.part. FILE.part.json records the number of
+finished sources, the size of their predictions in bytes, and the options that determine them.
 """
 
 import hashlib
@@ -23,11 +23,12 @@ START_OVER = "start over with --force"
 
 
 class PartialOutput:
-    """An open FILE.part. done: sources whose predictions are in it, complete and on disk.
+    """An open FILE.part with its record FILE.part.json.
 
-    options: everything but the sources that the predictions depend on. The sources are recorded
-    as a digest, so that predictions are never resumed for another input. engine: if it was chosen
-    by a benchmark, the choice is recorded.
+    options: all options that determine the predictions. force: discard an existing partial output.
+    engine: if a benchmark selected the engine, the record has the choice.
+    done: number of sources whose predictions are complete and on disk. digest: hash of these
+    sources, so that a command never resumes with another input.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class PartialOutput:
     def _lock(self) -> None:
         """Lock the file; the operating system releases the lock when this process ends.
 
-        A lock of the process, not of the file: forked children that outlive it do not have it.
+        The lock belongs to the process (`lockf`), so forked children that outlive it do not hold
+        the lock.
         """
         locked = True
         try:
@@ -76,7 +78,10 @@ class PartialOutput:
             )
 
     def _resume(self, force: bool) -> str | None:
-        """Restore what an earlier process recorded; return the digest of its sources."""
+        """Restore the record of an interrupted command; return the digest of its sources.
+
+        Return None if there is no record. Raise UserError if options or file differ.
+        """
         size = os.fstat(self.file.fileno()).st_size
         if force or not self.record_path.exists():
             if size and not force:
@@ -125,7 +130,7 @@ class PartialOutput:
         return dict(record)
 
     def skip(self, items: Iterator[InputItem], input: str) -> None:
-        """Read past the items that are done, which must be those of the earlier command."""
+        """Skip the items that are done. Raise UserError if they differ from the recorded input."""
         for index in range(self.done):
             item = next(items, None)
             if item is None:
@@ -146,7 +151,10 @@ class PartialOutput:
         self.digest.update(item.text.encode() + b"\0")  # texts have no NUL
 
     def write(self, window: list[InputItem], lines: list[str]) -> None:
-        """Append the predictions of a window, durably."""
+        """Append the predictions of these items and sync them to disk.
+
+        window: items that were predicted together. lines: their formatted predictions.
+        """
         for item in window:
             self._add_to_digest(item)
         content = "".join(lines).encode()

@@ -1,4 +1,7 @@
-"""The job of `regard predict`: predictions for many texts, in order, as soon as they arrive."""
+"""The main loop of `regard predict`: predict the items of the input window by window.
+
+An item is a source with its input text. A window is a list of items that are predicted together.
+"""
 
 import os
 import sys
@@ -34,7 +37,7 @@ MAX_COUNTED = 1 << 30  # maximum bytes of a file whose lines are counted for the
 
 
 def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> None:
-    """Write the predictions of a model for a shard of the input."""
+    """Predict a shard of the input and write the predictions to the output."""
     changes = search_changes(options.search, options.settings)
     job = PredictJob(predictor, options, predictor.search_options(**changes))
     options.check_model(predictor)
@@ -57,7 +60,7 @@ def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> 
 
 @dataclass(frozen=True)
 class PredictJob:
-    """A model, the options, the search, and the warnings so far."""
+    """The state of one `regard predict`. search: search options. warnings: counted so far."""
 
     predictor: Predictor
     options: PredictOptions
@@ -65,7 +68,7 @@ class PredictJob:
     warnings: PredictionWarnings = field(default_factory=PredictionWarnings)
 
     def items(self, quiet: bool = False) -> Iterator[InputItem]:
-        """Return all items of the input, of every shard."""
+        """Return the items of the entire input, not only of one shard."""
         options, task = self.options, self.predictor.task
         if options.texts:
             return text_items(task, options.texts)
@@ -74,7 +77,7 @@ class PredictJob:
         return file_items(self.predictor, options.input, options.columns, quiet)
 
     def bounds(self, shard: Shard) -> tuple[int, int]:
-        """Return the index of the first source of a shard, and the one after its last."""
+        """Return the half-open range of source indices of a shard."""
         options = self.options
         if not options.texts and not is_regular_file(options.input):
             where = "--shard" if options.shard else "several processes"
@@ -87,7 +90,7 @@ class PredictJob:
         return shard.bounds(count_lines(options.input))
 
     def count(self) -> int | None:
-        """Return the number of sources; None if counting would take long."""
+        """Return the number of sources; None if counting is impossible or slow."""
         path = self.options.input
         if self.options.texts:
             return len(self.options.texts)
@@ -101,7 +104,10 @@ class PredictJob:
         first: int,
         end: int | None,
     ) -> None:
-        """Predict window by window. first, end: indices of the sources of this shard."""
+        """Predict the items window by window, and write the predictions to the sink.
+
+        first, end: half-open range of source indices of this shard (end None: all).
+        """
         options, streamed = self.options, isinstance(sink, StreamOutput)
         fixed = not streamed or options.texts or is_regular_file(options.input)
         windows = fixed_windows(items, sink.done) if fixed else live_windows(items)
@@ -114,15 +120,15 @@ class PredictJob:
             for window in windows:
                 sink.write(window, self.lines(window, index, progress.advance))
                 index += len(window)
-        if not index and options.input != "-" and end is None:  # an empty pipe is not unusual
+        if not index and options.input != "-" and end is None:  # an empty pipe is normal
             warn(f"{options.input}: the input is empty")
 
     def lines(
         self, window: list[InputItem], first: int, on_progress: Callable[[int], None]
     ) -> list[str]:
-        """Return the predictions of a window as they are written, line ends included.
+        """Predict the items of a window; return the formatted predictions, line ends included.
 
-        first: index of its first source. on_progress: called with the number of new predictions.
+        first: index of the first source. on_progress: called with the number of new predictions.
         """
         options, format = self.options, self.options.format
         try:
@@ -150,13 +156,13 @@ class PredictJob:
         return [format.line(item, one, tokens) for item, one in zip(window, found, strict=True)]
 
     def _alternatives(self, item: InputItem, row: int, on_progress: Callable[[int], None]) -> str:
-        """Return the next tokens after the prefix of one source, as they are written."""
+        """Return the formatted next tokens after the prefix of one item. row: its index."""
         constraints, format = item.constraints or self.options.constraints, self.options.format
         try:
             found = self.predictor.alternatives(
                 item.source, constraints, format.alternatives, self.search
             )
-        except ConstraintsNotMet as error:  # its rows are the alternatives
+        except ConstraintsNotMet as error:  # `error.row` is the index of an alternative
             raise ConstraintsNotMet(row) from error
         for _, _, prediction in found[:1]:
             self.warnings.add(prediction)
@@ -164,7 +170,7 @@ class PredictJob:
         return format.format_alternatives(item.source, constraints.prefix, found)
 
     def stream_texts(self) -> None:
-        """Print each text with its continuation, piece by piece."""
+        """Print each text of the command line with its continuation, piece by piece."""
         task, nbest = self.predictor.task, self.options.format.nbest
         for index, item in enumerate(text_items(task, self.options.texts)):
             self.warnings.add_unknown(task.source.unknown(item.text))

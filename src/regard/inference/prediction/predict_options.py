@@ -21,9 +21,11 @@ from regard.tasks.values import Constraints
 class PredictOptions:
     """Options of `regard predict`.
 
-    search: search options by name; settings: the same as `search.key=value`. ensemble: models that
-    predict together with the first one. constraints: on all predictions; input_json: whether each
-    input line has its own. format: of the output.
+    texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
+    input lines are JSON objects with a source and its own constraints. constraints: constraints on
+    all predictions. search: search options by name. settings: search options as
+    "search.key=value". ensemble: folders of further models, averaged with the first. columns:
+    source and target column of tagger files. shard: "K/N". force: discard partial output.
     """
 
     model: str
@@ -46,7 +48,7 @@ class PredictOptions:
     force: bool = False
 
     def check(self) -> Shard:
-        """Raise UserError if options do not fit together; return the shard of this process."""
+        """Return the shard of this process. Raise UserError if options cannot be combined."""
         check_output(self.output)
         self.format.check()
         shard = Shard.of(self.shard)
@@ -74,7 +76,10 @@ class PredictOptions:
             )
 
     def fingerprint(self, shard: Shard, search: Any) -> dict[str, Any]:
-        """Return everything but the sources that predictions depend on; not the batch size."""
+        """Return all options that determine the output, such as digests of the models.
+
+        An interrupted command resumes only if they are equal. Batch sizes are not included.
+        """
         format, constraints = self.format, self.constraints
         short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None
         return {
@@ -97,9 +102,10 @@ class PredictOptions:
 
 
 def search_changes(search: dict[str, Any], settings: Sequence[str] | None) -> dict[str, Any]:
-    """Return the search options that change, by name; None keeps that of the model.
+    """Return `search` and `settings` as one dict of search options by name.
 
-    settings: further ones, as `search.key=value`.
+    search: options by name; None keeps the option of the model. settings: further options as
+    "search.key=value". Raise UserError for settings outside of `search`.
     """
     tree: dict[str, Any] = {}
     for setting in settings or ():

@@ -1,4 +1,4 @@
-"""Progress of predictions: a bar in a terminal, otherwise a line every ten seconds."""
+"""Progress of `regard predict`: a bar in a terminal, otherwise a line every ten seconds."""
 
 import sys
 import threading
@@ -15,15 +15,17 @@ from regard.core.errors import info
 from regard.core.formatting import duration
 
 BAR_DELAY = 2.0  # seconds until the bar appears
-LINE_INTERVAL = 10.0  # seconds between plain lines
+LINE_INTERVAL = 10.0  # seconds between progress lines
 
 
 @dataclass
 class PredictionProgress:
-    """`with closing(PredictionProgress(lambda: 1000, "lines")) as progress: progress.advance(10)`.
+    """A progress bar, or progress lines if stderr is not a terminal.
 
-    count: returns the number of sources, if it is known; called only when progress is shown. done:
-    sources done before. quiet: show nothing. printed: whether predictions go to stdout.
+    Use: `with closing(PredictionProgress(lambda: 1000, "lines")) as bar: bar.advance(10)`.
+    count: returns the total number of sources, or None; called only if progress is shown. unit:
+    plural noun for sources. done: number of finished sources, including those of an earlier
+    command. quiet: show nothing. printed: whether predictions go to stdout.
     """
 
     count: Callable[[], int | None]
@@ -37,7 +39,7 @@ class PredictionProgress:
         self.started = self.last_line = time.monotonic()
         self.bar: Bar | None = None
         self.lock = threading.Lock()
-        mixed = self.printed and sys.stdout.isatty()  # a bar would mix with the predictions
+        mixed = self.printed and sys.stdout.isatty()  # bar and predictions would share a terminal
         self.live = not self.quiet and sys.stderr.isatty() and not mixed
 
     def close(self) -> None:
@@ -46,7 +48,7 @@ class PredictionProgress:
             self.bar.stop()
 
     def advance(self, count: int) -> None:
-        """Add this many done sources. Thread-safe."""
+        """Count this many more sources as done. Thread-safe."""
         with self.lock:
             self.done += count
             now = time.monotonic()
@@ -58,7 +60,7 @@ class PredictionProgress:
 
     @cached_property
     def total(self) -> int | None:
-        """The number of sources, if it is known; counted once."""
+        """The total number of sources, or None if unknown. Counted at most once."""
         return self.count()
 
     def line(self) -> str:

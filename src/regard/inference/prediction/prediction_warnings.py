@@ -1,4 +1,4 @@
-"""Warnings about predictions, counted as they are made."""
+"""Warnings about unknown tokens and truncated predictions."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from regard.core import parallel
 from regard.core.errors import warn
 from regard.tasks.task import Prediction
 
-MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens
+MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens that are printed, and counted
 
 
 @dataclass
 class PredictionWarnings:
     """Counts of unknown tokens and of truncated predictions, printed at the end."""
 
-    unknown_tokens: Counter[str] = field(default_factory=Counter)  # at most MAX_KEPT distinct ones
+    unknown_tokens: Counter[str] = field(default_factory=Counter)  # at most MAX_KEPT tokens
     num_unknown: int = 0
     num_truncated: int = 0
 
     def add(self, prediction: Prediction) -> None:
-        """Count one prediction."""
+        """Count the unknown tokens and the truncation of one prediction."""
         self.num_truncated += prediction.truncated
         self.add_unknown(prediction.unknown_tokens)
 
@@ -32,7 +32,7 @@ class PredictionWarnings:
                 self.unknown_tokens[token] += 1
 
     def record(self) -> dict[str, Any]:
-        """Return what `restore` needs, ready for JSON."""
+        """Return the counts for `restore`, ready for JSON."""
         frequent = dict(self.unknown_tokens.most_common(MAX_SHOWN))
         return {"tokens": frequent, "unknown": self.num_unknown, "truncated": self.num_truncated}
 
@@ -43,7 +43,7 @@ class PredictionWarnings:
         self.num_truncated += record["truncated"]
 
     def across_processes(self) -> "PredictionWarnings":
-        """Return the sum over all processes."""
+        """Return the sum of the counts over all processes."""
         total = PredictionWarnings()
         for record in parallel.all_gather([self.record()]):
             total.restore(record)

@@ -1,4 +1,4 @@
-"""Shards of the input: one per job of an array and per process of a job."""
+"""Shards of the input: one per process of each job of a job array."""
 
 import re
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from regard.core.errors import UserError, warn
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard `number` (from 1) of `count` contiguous shards of all sources."""
+    """A contiguous part of all sources: shard `number` (from 1) of `count` shards."""
 
     number: int = 1
     count: int = 1
 
     @classmethod
     def of(cls, shard: str | None) -> "Shard":
-        """Return the shard that `--shard` names, divided among the processes of this job."""
+        """Return the shard of this process: its part of `--shard K/N`, or of the entire input."""
         number, count = 1, 1
         if shard is not None:
             match = re.fullmatch(r"(\d+)/(\d+)", shard)
@@ -28,18 +28,21 @@ class Shard:
         return cls((number - 1) * size + parallel.rank() + 1, count * size)
 
     def bounds(self, sources: int) -> tuple[int, int]:
-        """Return the index of the first source of this shard, and the one after its last."""
+        """Return the half-open range of source indices of this shard, given the total number."""
         return (self.number - 1) * sources // self.count, self.number * sources // self.count
 
 
 def shard_path(output: Path, rank: int) -> Path:
-    """Return where a process writes its predictions: the output, or next to it."""
+    """Return the file to which a process writes its predictions.
+
+    With one process it is the output file, otherwise OUTPUT.RANK-of-SIZE.
+    """
     size = parallel.world_size()
     return output if size == 1 else output.with_name(f"{output.name}.{rank + 1}-of-{size}")
 
 
 def warn_stale_shards(output: Path) -> None:
-    """Print a warning if partial output of another number of processes exists."""
+    """Warn if partial output of a run with another number of processes exists."""
     size, name = parallel.world_size(), re.escape(output.name)
     for path in sorted(output.parent.glob(f"{output.name}*.part")):
         match = re.fullmatch(rf"{name}(?:\.\d+-of-(\d+))?\.part", path.name)

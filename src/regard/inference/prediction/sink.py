@@ -1,4 +1,7 @@
-"""Where predictions go: standard output, a pipe, or a file that is renamed when it is complete."""
+"""Sinks, to which predictions are written: stdout, a pipe, or a file.
+
+A file is written as FILE.part and renamed when it is complete.
+"""
 
 import contextlib
 import os
@@ -20,13 +23,13 @@ from regard.tasks.values import InputItem
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """A stream that predictions are written to at once."""
+    """A stream, such as stdout, to which predictions are written without delay."""
 
     file: TextIO
-    done = 0  # sources done before this command started
+    done = 0  # a stream cannot resume, so no source is done at the start
 
     def write(self, window: list[InputItem], lines: list[str]) -> None:
-        """Write the predictions of a window."""
+        """Write the formatted predictions of a window of items."""
         self.file.writelines(lines)
         self.file.flush()
 
@@ -39,10 +42,10 @@ def open_output(
     force: bool,
     engine: Engine | None = None,
 ) -> Iterator[StreamOutput | PartialOutput]:
-    """Open the output for the block; a file is renamed to its name when the block succeeds.
+    """Open the output inside the block. If the block succeeds, rename FILE.part to FILE.
 
-    options: returns everything but the sources that the predictions depend on; an interrupted
-    command with the same options is resumed, with the same engine. force: discard its output.
+    options: returns all options that determine the predictions. If an interrupted command had the
+    same options, resume it with the same engine. force: discard its partial output instead.
     """
     if output is None:
         yield StreamOutput(sys.stdout)
@@ -67,7 +70,7 @@ def open_output(
 
 
 def check_output(output: Path | None) -> None:
-    """Raise UserError if the output cannot be a file; fast, so before anything slow."""
+    """Raise UserError if the output file cannot be written, before any slow work."""
     if output is not None and output.is_dir():
         raise UserError(f"--output {output}: expected a file, found a folder")
     if output is not None and not output.parent.is_dir():
@@ -77,12 +80,12 @@ def check_output(output: Path | None) -> None:
 
 
 def _finish(part: PartialOutput, output: Path) -> None:
-    """Move the predictions of all processes, in order, to the output file, atomically."""
+    """Move the predictions of all processes to the output file, in order and atomically."""
     if parallel.world_size() == 1:
         os.replace(part.path, output)
     else:
         info("this process is done; waiting for the others")
-        parallel.barrier()  # a failed process never gets here, and terminates the others
+        parallel.barrier()  # a process that failed terminates the others before this
         if parallel.is_main_process():
             _concatenate(
                 [shard_path(output, rank) for rank in range(parallel.world_size())], output

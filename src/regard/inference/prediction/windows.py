@@ -1,4 +1,4 @@
-"""Windows of input items that are predicted together, so that memory is bounded."""
+"""Windows: lists of input items that are predicted together, so that memory is bounded."""
 
 import queue
 import threading
@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 from regard.tasks.values import InputItem
 
-MIN_ITEMS, MAX_ITEMS = 256, 4096  # items per window: few in the first one, which is done early
+MIN_ITEMS, MAX_ITEMS = (
+    256,
+    4096,
+)  # items per window: the first is small, so that output starts early
 MAX_CHARS = 2_000_000  # approximate maximum characters per window, for long lines
 
 
 def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[InputItem]]:
     """Yield windows whose boundaries depend only on the items, not on the clock.
 
-    start: number of items done before. A resumed command thus forms the same batches as an
-    uninterrupted one, and writes the same digits. An error of the items is raised after the items
-    before it.
+    A resumed command thus forms the same batches as an uninterrupted command, and writes the same
+    digits. start: number of items done before. If an item raises an error, the window with the
+    items before the error is yielded first.
     """
     window: list[InputItem] = []
     size = 0
@@ -35,12 +38,12 @@ def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[I
 
 
 def window_size(start: int) -> int:
-    """Return the size of the window that starts after this many items; it grows to a limit."""
+    """Return the size of the window after `start` items; sizes grow up to MAX_ITEMS."""
     return min(MAX_ITEMS, max(MIN_ITEMS, 1 << start.bit_length() >> 1))
 
 
 def live_windows(items: Iterator[InputItem]) -> Iterator[list[InputItem]]:
-    """Yield windows of the items that have arrived, so that a slow stream is predicted at once."""
+    """Yield windows of the items that have arrived, so that a slow stream is not delayed."""
     pending: queue.Queue[InputItem | BaseException | None] = queue.Queue(maxsize=2 * MAX_ITEMS)
 
     def fill() -> None:
