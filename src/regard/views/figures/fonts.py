@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-BASE = "DejaVu Sans"  # comes with matplotlib; has Latin, Greek, Cyrillic, Hebrew and Arabic
+BASE = "DejaVu Sans"  # bundled with matplotlib; covers Latin, Greek, Cyrillic, Hebrew and Arabic
 MAX_LABEL = 24  # characters; longer labels are truncated
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "": "∅"}  # for invisible characters
-FALLBACK_FONT = "Last Resort"  # has a box for every character, so it is never used
+FALLBACK_FONT = "Last Resort"  # covers every character with a box, so it is excluded
 NO_GLYPH = ("Cc", "Cs", "Cn", "Co")  # control, surrogate, unassigned, private use
 INVISIBLE = ("Cf", "Zs", "Zl", "Zp")
 
@@ -23,7 +23,10 @@ class FontSet:
     warnings: tuple[str, ...] = ()
 
     def label(self, text: str, max_chars: int = MAX_LABEL) -> str:
-        """Return a token as a label, with signs or code points for characters without a glyph."""
+        """Return a token as a label of at most `max_chars` characters.
+
+        Signs replace a token of spaces only. Code points replace characters without a glyph.
+        """
         if len(text) > max_chars:
             text = text[: max_chars - 1] + "…"
         if not text.strip():
@@ -31,12 +34,12 @@ class FontSet:
         return self.plain(text)
 
     def plain(self, text: str) -> str:
-        """Return a text on one line, with missing characters as code points."""
+        """Return a text on one line, with code points for characters that no font covers."""
         text = "".join(VISIBLE[char] if char in "\n\r\t" else char for char in text)
         return "".join(_code_point(char) if char in self.missing else char for char in text)
 
     def style(self) -> AbstractContextManager[None]:
-        """Use these fonts inside the block, without math mode for `$`."""
+        """Use these fonts inside the block; `$` does not start math mode."""
         import matplotlib
 
         settings: Any = {"font.family": list(self.families), "text.parse_math": False}
@@ -44,7 +47,7 @@ class FontSet:
 
 
 def fonts_for(texts: Iterable[str]) -> FontSet:
-    """Return the fonts for these texts: that of matplotlib, and as few others as needed."""
+    """Return the fonts for these texts: matplotlib's default, and as few others as needed."""
     import matplotlib
     from matplotlib import ft2font
 
@@ -85,7 +88,7 @@ def _families(chars: set[str]) -> tuple[list[str], set[str]]:
 
 @dataclass(frozen=True)
 class _Font:
-    """A font file. rank: higher for a regular sans-serif font; covered: needed characters."""
+    """A font file. rank: higher for regular sans-serif fonts. covered: needed characters."""
 
     path: str
     name: str = ""
@@ -94,7 +97,7 @@ class _Font:
 
 
 def _open_font(path: str, chars: set[str]) -> _Font:
-    """Return a font; one that cannot be used covers nothing."""
+    """Return a font with its coverage of these characters; an unusable font covers none."""
     from matplotlib.ft2font import FT2Font
 
     try:
@@ -110,10 +113,13 @@ def _open_font(path: str, chars: set[str]) -> _Font:
 
 
 def _register(font: _Font, paths: list[str], chars: set[str]) -> str:
-    """Register a font with matplotlib and return its family, for the right language."""
+    """Register font files with matplotlib and return the family name.
+
+    A font with Chinese, Japanese and Korean families gets the one that fits the characters.
+    """
     from matplotlib.font_manager import fontManager
 
-    for path in paths:  # perhaps installed after matplotlib built its list
+    for path in paths:  # fonts may be installed after matplotlib built its font list
         if not any(entry.fname == path for entry in fontManager.ttflist):
             fontManager.addfont(path)
     names = [entry.name for entry in fontManager.ttflist if entry.fname == font.path]

@@ -1,4 +1,4 @@
-"""Style of all figures: one palette, one background, thin lines; no display needed."""
+"""Style of all figures: colors, fonts and lines; and functions that create and save figures."""
 
 import io
 import textwrap
@@ -44,13 +44,13 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
     "legend.frameon": False,
-    "svg.fonttype": "path",  # looks the same without the font
+    "svg.fonttype": "path",  # text as paths, so the font need not be installed
     "svg.hashsalt": "regard",  # reproducible files
 }
 
 
 def styled() -> AbstractContextManager[None]:
-    """Use this style inside the block; raise UserError without matplotlib."""
+    """Use `STYLE` inside the block; raise UserError if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -59,7 +59,7 @@ def styled() -> AbstractContextManager[None]:
 
 
 def new_figure(width: float, height: float, title: str) -> "Figure":
-    """Return an empty figure of this size in inches; a title of several lines adds to it."""
+    """Return an empty figure of this size in inches; further title lines add to its height."""
     from matplotlib.figure import Figure
 
     max_chars = width / TITLE_CHAR * len(title) / max(1, _columns(title))
@@ -70,17 +70,20 @@ def new_figure(width: float, height: float, title: str) -> "Figure":
 
 
 def _columns(text: str) -> int:
-    """Return the width of a text in columns; Chinese, Japanese and Korean take two."""
+    """Return the width of a text in columns; wide characters, such as Chinese, take two."""
     return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
 def panels(figure: "Figure", rows: int, columns: int, **shared: Any) -> list["Axes"]:
-    """Return the panels of a figure, row by row."""
+    """Add a grid of panels to a figure and return the panels, row by row.
+
+    shared: further arguments of `Figure.subplots`.
+    """
     return list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
 
 
 def hide_frame(axes: "Axes") -> None:
-    """Remove grid, frame and ticks, for heat maps."""
+    """Remove grid, frame and tick marks, as for heat maps."""
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -98,7 +101,7 @@ def check_suffix(path: Path) -> None:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format of the file name."""
+    """Save a figure as PNG or SVG, by the suffix of the file name."""
     content = io.BytesIO()
     if path.suffix.lower() == ".svg":
         figure.savefig(content, format="svg", metadata={"Date": None})
@@ -114,7 +117,7 @@ def save(figure: "Figure", path: Path) -> None:
 
 
 def select_kinds(kinds: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return the kinds to plot in the given order, or all; raise UserError if unknown."""
+    """Return the kinds to plot, by default all known ones; raise UserError for unknown kinds."""
     unknown = [kind for kind in kinds if kind not in known]
     if unknown:
         raise UserError(f"--kind {unknown[0]}: expected one of {', '.join(known)}")

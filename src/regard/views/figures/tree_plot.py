@@ -1,4 +1,7 @@
-"""A tree from left to right: labeled nodes, branches as thick as they are probable."""
+"""Plot of a tree from left to right; more probable branches are thicker.
+
+The key of a node is the tuple of ids on the path from the root. The key of the root is ().
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -31,9 +34,9 @@ class Colors:
 
 
 def node_positions(keys: Mapping[Key, float]) -> dict[Key, Point]:
-    """Return the position of each node and of the root (): its depth, and the middle of its leaves.
+    """Return the position of each node and of the root: x is the depth, y the middle of its leaves.
 
-    keys: the probability of each node given its parent; the most probable is at the top.
+    keys: the probability of each node given its parent. The most probable child is at the top.
     """
     children: dict[Key, list[Key]] = {}
     for key in sorted(keys, key=lambda key: -keys[key]):
@@ -62,7 +65,11 @@ def plot_tree(
     notes: Mapping[Key, str],
     paths: Mapping[str, tuple[Key, str]],
 ) -> "Figure":
-    """Return the figure. notes: text next to nodes; paths: last node and color per legend name."""
+    """Return the figure of a tree.
+
+    statuses: "kept", "pruned" or "finished". notes: text next to nodes. paths: last node and color
+    of each highlighted path, by its name in the legend.
+    """
     positions = node_positions(probabilities)
     depth = max(x for x, _ in positions.values())
     low = min(y for _, y in positions.values())
@@ -103,7 +110,7 @@ def _plot_branch(
     order: int,
     alpha: float = 1.0,
 ) -> None:
-    """Plot a curve with horizontal ends."""
+    """Plot a branch as a curve with horizontal ends."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -128,7 +135,7 @@ def _plot_node(axes: "Axes", at: Point, label: str, status: str, color: str | No
 
 
 def _plot_probability(axes: "Axes", start: Point, end: Point, p: float, status: str) -> None:
-    """Write the probability of a branch onto it."""
+    """Write the probability of a branch onto the branch."""
     x = start[0] + 0.66 * (end[0] - start[0])
     y = start[1] + 0.88 * (end[1] - start[1])
     text = f"{p:.2f}" if p >= 0.005 else f"{p:.0e}"
@@ -138,7 +145,7 @@ def _plot_probability(axes: "Axes", start: Point, end: Point, p: float, status: 
 
 
 def _add_legend(figure: "Figure", paths: Mapping[str, tuple[Key, str]]) -> None:
-    """Explain the colors, frames and pale lines."""
+    """Add a legend of the colors, frames and pale lines."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -10,7 +10,7 @@ TEMPLATES = {"ngram": "n-grams of up to {order} tokens", "engine": "run by {kind
 
 
 def describe_model(predictor: Predictor) -> dict[str, Any]:
-    """Return name, task, description, parts and number of parameters."""
+    """Return name, task, description, parts and number of parameters of a model."""
     parts = predictor.config.model.describe()
     return {
         "name": predictor.folder.resolve().name,
@@ -22,12 +22,12 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
 
 
 def description(parts: Sequence[dict[str, Any]]) -> str:
-    """Return `encoder transformer, 4 layers, 4 heads, width 256`, and so on."""
+    """Return a text such as `encoder transformer, 4 layers, 4 heads, width 256; ...`."""
     return "; ".join(map(_describe_part, parts))
 
 
 def _describe_part(part: dict[str, Any]) -> str:
-    """Return `encoder recurrent (lstm, bidirectional), 2 layers, width 256`."""
+    """Return a text such as `encoder recurrent (lstm, bidirectional), 2 layers, width 256`."""
     if part["part"] in TEMPLATES:
         return TEMPLATES[part["part"]].format(**part)
     templates = {"cell": "{}", "bidirectional": "bidirectional", "attention": "attention {}"}

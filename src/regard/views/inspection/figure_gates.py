@@ -1,4 +1,4 @@
-"""Gates of recurrent layers over the tokens: mean and 80 % range of the units."""
+"""Plot of the gates of recurrent layers over the tokens: mean and 80 % range of the units."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,10 @@ SIGNED = ("cell", "new", "hidden")  # from -1 to 1; gates are from 0 (closed) to
 def plot_gates(
     title: str, inspection: dict[str, Any], layer: int | None, fonts: FontSet
 ) -> "Figure":
-    """Return one row per layer and direction, one column per gate; optionally of one layer."""
+    """Return a figure with one row per layer and direction, and one column per gate.
+
+    layer: plot only this layer (0-based).
+    """
     rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for entry in select_layer(inspection["gates"], layer, "with gates"):
         rows.setdefault((entry["name"], entry["direction"]), []).append(entry)

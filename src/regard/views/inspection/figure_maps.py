@@ -1,4 +1,4 @@
-"""Heat maps: a grid of small ones with tokens on the outer axes, or a large one with values."""
+"""Plots of heat maps: many small maps in a grid, or one or two large maps with their values."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 Canvas = Union["Figure", "SubFigure"]
 
 COLORMAP = (PAPER, "#bcd7e8", "#5e93c4", COLORS[0])  # darker is larger, also in grayscale
-MIN_PANEL, MAX_PANEL, MAX_LARGE_PANEL = 1.15, 2.6, 7.0  # inches; the last for up to two maps
+MIN_PANEL, MAX_PANEL, MAX_LARGE_PANEL = (
+    1.15,
+    2.6,
+    7.0,
+)  # inches; `MAX_LARGE_PANEL` is for one or two maps
 POINTS_PER_INCH = 72
 MIN_FONT_SIZE = 4.5  # points
 MAX_IN_ONE_ROW = 4  # maps of a single layer
@@ -25,7 +29,7 @@ COLORBAR = (0.13, 2.2)  # inches, width and height
 
 
 def arrange(maps: list[list[Heatmap]]) -> list[list[Heatmap]]:
-    """Return the maps as a grid, one row per layer; wrap the many heads of a single layer."""
+    """Return the maps as a grid with one row per layer; a single layer with many heads wraps."""
     if len(maps) > 1 or len(maps[0]) <= MAX_IN_ONE_ROW:
         return maps
     columns = math.ceil(math.sqrt(len(maps[0]) * 2))
@@ -33,7 +37,7 @@ def arrange(maps: list[list[Heatmap]]) -> list[list[Heatmap]]:
 
 
 def grid_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
-    """Return the width and height of a grid in inches."""
+    """Return the width and height in inches of a figure for `plot_grid`."""
     grid = arrange(maps)
     width, height = _panel_size(maps)
     left = 0.06 * max(len(label) for label in maps[0][0].rows) + 0.5
@@ -43,7 +47,7 @@ def grid_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
 
 
 def plot_grid(canvas: Canvas, maps: list[list[Heatmap]]) -> None:
-    """Plot all maps on one scale, with tokens only at the left and at the bottom."""
+    """Plot all maps with the same color scale, and tokens only at the left and at the bottom."""
     grid = arrange(maps)
     top = max_value([one for row in maps for one in row])
     axes = canvas.subplots(len(grid), max(map(len, grid)), squeeze=False)
@@ -66,12 +70,12 @@ def plot_grid(canvas: Canvas, maps: list[list[Heatmap]]) -> None:
 
 
 def max_value(maps: list[Heatmap]) -> float:
-    """Return the largest value of several maps, the end of their common scale."""
+    """Return the largest value of several maps, the maximum of their common color scale."""
     return max((float(one.values.max()) for one in maps if one.values.size), default=0.0) or 1.0
 
 
 def plot_large(title: str, maps: list[Heatmap]) -> "Figure":
-    """Return a figure of one map, or of two with the same rows; with values if they fit."""
+    """Return a figure of one map, or of two maps with the same rows; write values if they fit."""
     num_columns = [len(one.columns) for one in maps]
     longest = max(sum(num_columns), len(maps[0].rows))
     cell = min(CELL, max(9 / longest, 0.1))
@@ -100,7 +104,7 @@ def plot_large(title: str, maps: list[Heatmap]) -> "Figure":
 
 
 def _panel_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
-    """Return the width and height of each small map in inches, as large as the tokens need."""
+    """Return the width and height of each small map in inches, from its number of tokens."""
     one = maps[0][0]
     num_rows, num_columns = len(one.rows), len(one.columns)
     few = sum(map(len, maps)) <= 2
@@ -110,7 +114,7 @@ def _panel_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
 
 
 def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
-    """Plot the values as colors, row 0 at the top."""
+    """Plot the values of a map as colors, row 0 at the top. top: maximum of the color scale."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colormap = LinearSegmentedColormap.from_list("regard", COLORMAP)
@@ -122,7 +126,7 @@ def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
 
 
 def _set_ticks(axes: "Axes", axis: str, labels: Sequence[str], inches: float) -> None:
-    """Label every cell; if the labels would be too small, number every tenth position."""
+    """Label every row or column; if labels would be too small, number every tenth one."""
     set_ticks = axes.set_xticks if axis == "x" else axes.set_yticks
     if not labels:
         set_ticks([])
@@ -139,15 +143,15 @@ def _set_ticks(axes: "Axes", axis: str, labels: Sequence[str], inches: float) ->
 
 
 def rotate_labels(axes: "Axes", labels: Sequence[str], max_chars: float) -> None:
-    """Rotate x labels that are longer than this; rotate all if many are."""
+    """Rotate x labels with more than `max_chars` characters; rotate all if many are longer."""
     too_long = [len(label) > max(1.0, max_chars) for label in labels]
-    many = sum(too_long) > len(labels) / 4  # a mix of both would be hard to read
+    many = sum(too_long) > len(labels) / 4  # a mix of rotated and other labels is hard to read
     for tick, is_long in zip(axes.get_xticklabels(), too_long, strict=True):
         tick.set_rotation(90 if is_long or many else 0)
 
 
 def _add_values(axes: "Axes", one: Heatmap, top: float) -> None:
-    """Write each value into its cell, with two digits."""
+    """Write each value into its cell with two decimals; omit values that round to 0."""
     for (y, x), value in np.ndenumerate(one.values):
         if value >= 0.005:
             ink = PAPER if value > 0.55 * top else INK
@@ -158,7 +162,7 @@ def _add_values(axes: "Axes", one: Heatmap, top: float) -> None:
 def _add_colorbar(
     canvas: Canvas, image: Any, axes: list["Axes"], name: str, inches: tuple[float, float]
 ) -> None:
-    """Add a color bar next to panels of this total size."""
+    """Add a color bar next to the panels. inches: total width and height of the panels."""
     from matplotlib.ticker import MaxNLocator
 
     panels = [panel for panel in axes if panel.figure is not None]

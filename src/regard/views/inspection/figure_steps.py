@@ -1,4 +1,7 @@
-"""The output tokens with their probabilities and alternatives."""
+"""Plot of the output tokens with their probabilities and alternatives.
+
+A step is one output token.
+"""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -13,17 +16,17 @@ if TYPE_CHECKING:
 MIN_PER_ROW, MAX_PER_ROW = 9, 20  # steps; wide figures have more per row
 STEP_WIDTH, ROW_HEIGHT = 0.46, 1.75  # inches
 ALTERNATIVE_COLORS = ("#d9c08a", "#b9d8d2", "#e5c3ce", "#cfd3d8")  # the most probable first
-MIN_LABELED = 0.085  # probability from which a bar has room for a name
+MIN_LABELED = 0.085  # minimum probability of an alternative whose bar has room for its name
 CENTERED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "rotation": 0}
 
 
 def steps_per_row(width: float) -> int:
-    """Return how many steps fit side by side into a figure of at least this width in inches."""
+    """Return the steps per row of a figure with this width in inches, at least `MAX_PER_ROW`."""
     return max(MAX_PER_ROW, int((width - 0.9) / STEP_WIDTH))
 
 
 def steps_size(steps: list[dict[str, Any]], per_row: int) -> tuple[float, float]:
-    """Return the width and height for these steps in inches."""
+    """Return the width and height in inches of a figure for `plot_steps`."""
     if len(steps) == 1:
         return 5.0, 0.28 * (1 + len(steps[0].get("alternatives", []))) + 0.9
     width = STEP_WIDTH * min(len(steps), per_row)
@@ -86,5 +89,5 @@ def _plot_candidates(axes: "Axes", step: dict[str, Any], fonts: FontSet) -> None
 
 
 def _format(p: float) -> str:
-    """Return a probability with two digits."""
+    """Return a probability with two decimals."""
     return "1" if p >= 0.995 else f"{p:.2f}" if p >= 0.005 else "< 0.01"

@@ -1,4 +1,4 @@
-"""The search tree of an inspection, in the style of `regard plot search`."""
+"""Plot of the search tree of an inspection, in the style of `regard plot search`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ MAX_LEAVES = 30
 
 
 def plot_search_tree(title: str, tree: dict[str, Any], fonts: FontSet) -> "Figure":
-    """Return the search tree with the best path and the greedy path in color."""
+    """Return a figure of the search tree, with the best path and the greedy path in color."""
     nodes, num_omitted = _select_nodes(tree["nodes"])
     keys = _keys(nodes)
     by_key = {keys[node["id"]]: node for node in nodes}
@@ -45,7 +45,7 @@ def plot_search_tree(title: str, tree: dict[str, Any], fonts: FontSet) -> "Figur
 
 
 def _select_nodes(nodes: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Return the nodes that fit into a figure, and the number of omitted pruned ones."""
+    """Return the nodes that fit into a figure, and the number of omitted pruned nodes."""
     kept = [node for node in nodes if node["status"] != "pruned" or node["best"] or node["greedy"]]
     pruned = [node for node in nodes if node not in kept]
     pruned.sort(key=lambda node: -node["total"])
@@ -56,7 +56,7 @@ def _select_nodes(nodes: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], in
 
 
 def _keys(nodes: list[dict[str, Any]]) -> dict[int, Key]:
-    """Return the path to each node, as node ids."""
+    """Return the key of each node by node id: the ids on the path from the root."""
     parents = {node["id"]: node["parent"] for node in nodes}
     keys: dict[int, Key] = {}
     for id in parents:

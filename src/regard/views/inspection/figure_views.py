@@ -1,4 +1,4 @@
-"""The heat maps of an inspection: values with the tokens of their rows and columns."""
+"""The heat maps of an inspection: values with tokens as labels of rows and columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,13 @@ import numpy as np
 from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet
 
-PARTS = ("cross", "decoder", "encoder", "pooling")  # attention; the first available is the default
+PARTS = ("cross", "decoder", "encoder", "pooling")  # of attention; default: the first available one
 AXES = {"source": "source", "target": "output", "inputs": "decoder input", "one": ""}
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """Values (T, S) with one label per row and per column."""
+    """Values (rows, columns) with one label per row and per column."""
 
     title: str
     values: np.ndarray
@@ -25,7 +25,7 @@ class Heatmap:
 
 
 def axis_labels(inspection: dict[str, Any], axis: str, fonts: FontSet) -> list[str]:
-    """Return the labels of an axis."""
+    """Return the tokens of an axis as labels. axis: a key of `AXES`."""
     if axis == "one":
         return [""]
     tokens = inspection["inputs"] if axis == "inputs" else inspection[axis]["tokens"]
@@ -35,7 +35,10 @@ def axis_labels(inspection: dict[str, Any], axis: str, fonts: FontSet) -> list[s
 def select_layer(
     entries: list[dict[str, Any]], layer: int | None, what: str
 ) -> list[dict[str, Any]]:
-    """Return the attention maps or gates of one layer, or all; raise UserError if unknown."""
+    """Return the attention maps or gates of one layer, or of all layers if it is None.
+
+    Raise UserError if there is no such layer. what: describes the layers in the message.
+    """
     layers = sorted({entry["layer"] for entry in entries})
     if layer is not None and layer not in layers:
         known = ", ".join(map(str, layers))
@@ -50,7 +53,10 @@ def attention_maps(
     head: int | None,
     fonts: FontSet,
 ) -> list[list[Heatmap]]:
-    """Return the attention maps of a part, one list per layer; optionally one layer or head."""
+    """Return the attention maps of a model part, one list of heads per layer.
+
+    part: by default, the first of `PARTS` with attention. layer, head: only this one (0-based).
+    """
     entries = inspection["attention"]
     part = part or next((part for part in PARTS if part in {one["part"] for one in entries}), None)
     entries = [entry for entry in entries if entry["part"] == part]
@@ -81,7 +87,10 @@ def alignment_map(inspection: dict[str, Any], fonts: FontSet) -> Heatmap:
 
 
 def saliency_maps(inspection: dict[str, Any], fonts: FontSet) -> list[Heatmap]:
-    """Return the saliency of each input token for each output, normalized per output."""
+    """Return the saliency of source tokens and, if any, of decoder inputs.
+
+    For each output token, the values of both maps together sum to 1.
+    """
     saliency = inspection["saliency"]
     inputs = saliency.get("decoder_inputs")
     entries = [saliency, inputs] if inputs else [saliency]
@@ -97,7 +106,7 @@ def saliency_maps(inspection: dict[str, Any], fonts: FontSet) -> list[Heatmap]:
 def _heatmap(
     inspection: dict[str, Any], entry: dict[str, Any], fonts: FontSet, title: str, values: Any
 ) -> Heatmap:
-    """Return a map with the tokens and names of its axes."""
+    """Return a heat map with the tokens and names of both axes."""
     rows, columns = entry["rows"], entry["columns"]
     labels = axis_labels(inspection, rows, fonts), axis_labels(inspection, columns, fonts)
     return Heatmap(title, np.asarray(values), *labels, AXES[rows], AXES[columns])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.views.inspection.figure_maps import Canvas
 
 VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree")
-MAX_TITLE = 200  # characters per side
+MAX_TITLE = 200  # characters of source and of target
 
 
 def plot_view(
@@ -33,9 +33,9 @@ def plot_view(
     layer: int | None = None,
     head: int | None = None,
 ) -> "Figure":
-    """Return the figure of one view; by default, of the output tokens and their attention.
+    """Return the figure of one view; by default, the output tokens and their attention.
 
-    layer, head: plot only this attention layer or head (0-based).
+    layer, head: plot only this layer or attention head (0-based).
     """
     _check(inspection, view, layer, head)
     fonts = fonts_for(_texts(inspection))
@@ -46,7 +46,7 @@ def plot_view(
 
 
 def available_views(inspection: dict[str, Any]) -> list[str]:
-    """Return the views that this inspection has."""
+    """Return the views for which an inspection has values."""
     parts = {one["part"] for one in inspection["attention"]}
     has = {
         "steps": any("probability" in step for step in inspection["steps"]),
@@ -112,7 +112,7 @@ def _plot(
 def _plot_overview(
     title: str, inspection: dict[str, Any], with_attention: bool, fonts: FontSet
 ) -> "Figure":
-    """Return the output tokens; below them the attention, or otherwise the saliency."""
+    """Return a figure of the output tokens; below them, the attention or otherwise the saliency."""
     maps = attention_maps(inspection, None, None, None, fonts) if with_attention else []
     if with_attention and not maps and inspection["saliency"]:
         maps = [saliency_maps(inspection, fonts)]
@@ -145,7 +145,7 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
 
 
 def _title(inspection: dict[str, Any], fonts: FontSet) -> str:
-    """Return `source → target`."""
+    """Return the title `source → target`; without texts, the name of the model."""
     texts = [inspection[side]["text"] for side in ("source", "target")]
     title = " → ".join(fonts.label(text, MAX_TITLE) for text in texts if text)
     return title or fonts.label(inspection["model"]["name"])

@@ -1,4 +1,4 @@
-"""`regard.inspect`: from a fitted estimator and a text to an inspection."""
+"""`regard.inspect`: inspect a fitted estimator on one text."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -23,11 +23,11 @@ def inspect(
 ) -> Inspection:
     """Return attention, alternatives, saliency, gates and the search tree for one input.
 
-    model: a fitted estimator. text: the input, as in a line of an input file; a Tagger also accepts
-    a list of words, and models of vectors a list of numbers. target: explain this output (forced
-    decoding) instead of the model's own. beam, search: search settings, as for `predict`.
-    max_tokens: maximum number of tokens per side. on_step: called between passes; raise an
-    exception in it to cancel.
+    model: a fitted estimator. text: the input, as in a line of an input file. A Tagger also accepts
+    a list of words, and models of vectors accept a list of numbers. target: explain this output
+    (forced decoding) instead of the model's own output. beam, search: search settings, as for
+    `predict`. max_tokens: maximum number of tokens of source and of target. on_step: called between
+    forward passes; it may raise an exception to cancel.
     """
     return inspect_with_options(model, text, target, {"beam": beam, **search}, max_tokens, on_step)
 
@@ -40,7 +40,10 @@ def inspect_with_options(
     max_tokens: int,
     on_step: Callable[[], None] = no_step,
 ) -> Inspection:
-    """Return the same, with search settings by name, so that none clashes with an argument."""
+    """Inspect as `inspect` does, with search settings as a mapping.
+
+    A mapping avoids clashes between names of settings and of arguments.
+    """
     predictor: Predictor = predictor_of(model)
     check_inspectable(predictor)
     task = predictor.task

@@ -12,8 +12,8 @@ from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.pages.policy import policy
 
 MAX_UINT16 = 65535
-MIN_PACKED = 16  # values; shorter lists stay lists
-MIN_PACKED_SALIENCY = 4096  # values; rows of very different sizes lose precision if packed
+MIN_PACKED = 16  # values; smaller arrays stay lists
+MIN_PACKED_SALIENCY = 4096  # values; rows of small values lose precision if packed
 
 
 def inspection_page(inspection: dict[str, Any]) -> str:
@@ -34,7 +34,7 @@ def inspection_page(inspection: dict[str, Any]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a text as HTML, with lone surrogates as question marks."""
+    """Escape a text for HTML; question marks replace lone surrogates."""
     return escape(text.encode("utf-8", "replace").decode("utf-8"))
 
 
@@ -48,8 +48,8 @@ def _script_data(value: dict[str, Any]) -> str:
 def pack_arrays(inspection: dict[str, Any]) -> dict[str, Any]:
     """Return the dictionary of an inspection with its large arrays packed.
 
-    An array is {"shape", "min", "max", "u16"}: u16 is base64 of little-endian numbers x, each
-    min + x / 65535 * (max - min); min is omitted if it is 0.
+    A packed array has the keys "shape", "min" (omitted if 0), "max" and "u16". "u16" is base64 of
+    little-endian 16-bit integers x, which stand for min + x / 65535 * (max - min).
     """
     found = dict(inspection)
     found["attention"] = [one | {"heads": _pack(one["heads"])} for one in found["attention"]]
@@ -67,7 +67,7 @@ def _saliency(saliency: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pack(numbers: list[Any], min_size: int = MIN_PACKED) -> Any:
-    """Return an array as base64; a short one unchanged."""
+    """Return a packed array; arrays that are small or not finite are returned unchanged."""
     array = np.asarray(numbers, np.float64)
     if array.size < min_size or not np.isfinite(array).all():
         return numbers

@@ -1,6 +1,6 @@
 """Internals of a model: attention, head ablation, saliency and gates.
 
-R parts of the output, H heads, T rows, S columns, D width of a layer.
+An output part is one output token, tag, label or number.
 """
 
 import re
@@ -29,11 +29,14 @@ AXES: dict[ModulePart, tuple[TokenAxis, TokenAxis]] = {
     "pooling": ("one", "source"),
 }
 INPUT_MODULES = ("frontend", "frontend.tokens", "target")  # token embeddings
-MAX_GATE_VALUES = 400_000  # above it, only the means of the gates are kept
+MAX_GATE_VALUES = 400_000  # with more values in total, only the means of the gates are kept
 
 
 def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspection:
-    """Return the complete inspection. model: its description."""
+    """Return the inspection with all views that the model supports.
+
+    model: the description from `describe_model`.
+    """
     assert forced_pass.output is not None
     views, notes = forced_pass.supported_views, list[Note]()
     internals: dict[str, Any] = {}
@@ -57,7 +60,7 @@ def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspect
 
 
 def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[AttentionMap, ...]:
-    """Return the attention of all layers, with entropy and ablation of each head."""
+    """Return the attention of all layers, with the entropy and ablation delta of each head."""
     heads = {name: weights.shape[1] for name, weights in captured.attention.items()}
     deltas: dict[str, tuple[float, ...]] = {}
     if not forced_pass.too_expensive(sum(heads.values())):
@@ -73,9 +76,9 @@ def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[Attentio
 
 @torch.inference_mode()
 def ablation_deltas(forced_pass: ForcedPass, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
-    """Return the change of the total score when each head of each module is ablated.
+    """Return the change of the total score when a head is ablated, for each head of each module.
 
-    heads: number of heads by module.
+    heads: number of heads by module name.
     """
     if not heads:
         return {}
@@ -84,7 +87,9 @@ def ablation_deltas(forced_pass: ForcedPass, heads: dict[str, int]) -> dict[str,
     deltas: dict[str, list[float]] = {name: [] for name in heads}
     for start in range(0, len(all_heads), forced_pass.max_total_copies()):
         forced_pass.request.on_step()
-        chunk = all_heads[start : start + forced_pass.max_total_copies()]  # one copy per head
+        chunk = all_heads[
+            start : start + forced_pass.max_total_copies()
+        ]  # one copy of the input per head
         masks = {name: torch.zeros(len(chunk), count).bool() for name, count in heads.items()}
         for copy, (name, head) in enumerate(chunk):
             masks[name][copy, head] = True
@@ -107,7 +112,7 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
             with capture(forced_pass.request.model) as captured:
                 score = forced_pass.output_scores(chunk).sum()
             for name, one in forced_pass.saliency(captured, score).items():
-                if name in INPUT_MODULES:  # characters of words have other rows
+                if name in INPUT_MODULES:  # character embeddings of words have other positions
                     values.setdefault(name, []).append(one.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))
@@ -117,7 +122,7 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
 
 
 def gate_activations(captured: Capture) -> tuple[Gate, ...]:
-    """Return the gates of all recurrent layers over time, and the outputs of the layers."""
+    """Return the gates and the outputs of all recurrent layers over time."""
     layers = [name for name in captured.hidden if name in captured.gates]
     layers = [name for name in layers if name.startswith(("encoder", "decoder"))]
     values = {name: {**captured.gates[name], "hidden": captured.hidden[name]} for name in layers}

@@ -10,11 +10,11 @@ from rich.text import Text
 
 MAX_SHOWN = 3  # alternatives and attended tokens per row
 MIN_SHOWN = 0.005  # smaller probabilities and weights are omitted
-CONSOLE_WIDTH = 1000  # never wrap rows: a terminal folds them, a file keeps them
+CONSOLE_WIDTH = 1000  # do not wrap rows here: the terminal wraps them
 
 
 def print_summary(inspection: dict[str, Any], more: str) -> None:
-    """Print the output with its probabilities and attention. more: how to see everything."""
+    """Print the output with its probabilities and attention. more: a last line with a hint."""
     console = Console(
         width=CONSOLE_WIDTH, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
@@ -37,7 +37,7 @@ def _escape(text: str) -> str:
 
 
 def _table(inspection: dict[str, Any]) -> Table:
-    """Return one row per token: probability, alternatives and what it attends to."""
+    """Return a table with one row per output token: probability, alternatives and attention."""
     steps, columns = inspection["steps"], dict[str, list[str]]()
     if inspection["model"]["task"] == "tag":  # one tag per word
         columns["word"] = inspection["source"]["tokens"]
@@ -55,7 +55,7 @@ def _table(inspection: dict[str, Any]) -> Table:
 
 
 def _attention_column(inspection: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the most attended source tokens per output token, or the most salient ones."""
+    """Return a column with the most attended source tokens, otherwise the most salient ones."""
     maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pooling")]
     columns, saliency = inspection["source"]["tokens"], inspection["saliency"]
     if maps:

@@ -1,6 +1,6 @@
-"""The result of an inspection: one value for JSON, pages, figures and the terminal.
+"""The result of an inspection, for JSON, HTML pages, figures and the terminal.
 
-H heads, T target tokens, S source tokens, D width of a layer.
+Shapes: H heads, T tokens, D width of a layer.
 """
 
 import math
@@ -21,9 +21,12 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The attention of one layer. heads: (H, rows, columns), each row sums to 1; entropy: of each
-    head, in nats, averaged over rows; ablation_delta: change of the log probability of the output
-    (or of the predicted number) when a head is ablated."""
+    """The attention of one layer.
+
+    heads: (H, rows, columns); each row sums to 1. entropy: per head, in nats, averaged over rows.
+    ablation_delta: per head, the change of the log probability of the output (or of the predicted
+    number) when the head is ablated.
+    """
 
     name: str
     part: ModulePart
@@ -37,8 +40,10 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate of a recurrent layer over time, or its output (`hidden`). mean: over the units;
-    units: (T, D), or None if there are too many."""
+    """One gate of a recurrent layer over time, or the output of the layer (`hidden`).
+
+    mean: mean over units for each token. units: (T, D), or None if there are too many values.
+    """
 
     name: str
     part: ModulePart
@@ -52,7 +57,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Saliency:
-    """Gradient norms (rows, columns). decoder_inputs: saliency of what the decoder has read."""
+    """Gradient norms (rows, columns). decoder_inputs: saliency of the tokens the decoder reads."""
 
     rows: TokenAxis
     columns: TokenAxis
@@ -60,8 +65,10 @@ class Saliency:
     decoder_inputs: "Saliency | None" = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the saliency for JSON, with significant digits: confident outputs have small
-        gradients."""
+        """Return the saliency for JSON, with six significant digits.
+
+        Fixed decimals would lose the small gradients of confident outputs.
+        """
         values = [[significant(value) for value in row] for row in self.values.double().tolist()]
         found: dict[str, Any] = {"rows": self.rows, "columns": self.columns, "values": values}
         if self.decoder_inputs is not None:
@@ -73,7 +80,7 @@ class Saliency:
 class Inspection(ForcedOutput):
     """The output of a model for one source, and the model's internals; see docs/inspect.md.
 
-    model: as `describe_model` returns it.
+    model: the description from `describe_model`.
     """
 
     model: dict[str, Any]
@@ -82,7 +89,7 @@ class Inspection(ForcedOutput):
     gates: tuple[Gate, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON, with six decimals (saliency: six significant digits)."""
+        """Return the inspection for JSON, with six decimals (saliency: six significant digits)."""
         found = {
             "format": FORMAT_VERSION,
             "version": __version__,
@@ -113,7 +120,7 @@ def significant(number: float) -> float | None:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value for JSON: lists, numbers with six decimals, None if not finite."""
+    """Convert tensors and tuples to lists, round numbers to six decimals; None if not finite."""
     if isinstance(value, Tensor):
         numbers = value.double().numpy()
         is_finite = bool(np.isfinite(numbers).all())

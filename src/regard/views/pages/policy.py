@@ -10,11 +10,11 @@ POLICY = (
 
 
 def policy(script: str, style: str) -> str:
-    """Return the policy of a page with exactly these texts in its two elements."""
+    """Return the policy of a page with this text in its script and style element."""
     return POLICY.format(script=_hash(script), style=_hash(style))
 
 
 def _hash(text: str) -> str:
-    """Return the hash source of an inline element."""
+    """Return the SHA-256 hash of an inline element, as the policy expects it."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

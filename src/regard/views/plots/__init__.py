@@ -1,4 +1,4 @@
-"""Textbook figures of `regard plot`, made with the code that trains."""
+"""Textbook figures of `regard plot`, computed with the code that also trains models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure: its description, its plot function and the arguments that it uses."""
+    """A figure of `regard plot`. about: description. reads: the `PlotArgs` that `plot` uses."""
 
     about: str
     plot: Callable[[PlotArgs], "Figure"]

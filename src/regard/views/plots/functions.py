@@ -1,4 +1,4 @@
-"""Activation functions, softmax and label smoothing."""
+"""Plots of activation functions, softmax and label smoothing."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ SMOOTHING = (0.0, 0.1, 0.4)
 
 
 def plot_activations(args: PlotArgs) -> "Figure":
-    """Return each activation function and its derivative."""
+    """Plot each activation function and its derivative."""
     names = select_kinds(args.kinds, list(ACTIVATIONS))
     figure = new_figure(2.5 * len(names) + 0.4, 2.8, "Activation functions and their derivatives")
     for name, axes in zip(names, panels(figure, 1, len(names), sharey=True), strict=True):
@@ -48,7 +48,7 @@ def plot_activations(args: PlotArgs) -> "Figure":
 
 
 def plot_softmax(args: PlotArgs) -> "Figure":
-    """Return the softmax of the same logits at several temperatures."""
+    """Plot the softmax of the same logits at several temperatures."""
     rows = [torch.tensor(LOGITS).div(t).softmax(-1).tolist() for t in TEMPERATURES]
     titles = [f"temperature {t:g}" for t in TEMPERATURES]
     figure = _bars("Softmax: logits to probabilities", rows, titles)
@@ -58,7 +58,7 @@ def plot_softmax(args: PlotArgs) -> "Figure":
 
 
 def plot_smoothing(args: PlotArgs) -> "Figure":
-    """Return the target distribution at several rates of label smoothing."""
+    """Plot the target distribution at several rates of label smoothing."""
     figure = _bars(
         "Label smoothing: target distribution",
         [_target(smoothing) for smoothing in SMOOTHING],
@@ -71,7 +71,7 @@ def plot_smoothing(args: PlotArgs) -> "Figure":
 
 
 def _target(smoothing: float) -> list[float]:
-    """Return the probabilities that minimize the smoothed loss: p minus its gradient."""
+    """Return the target distribution of the smoothed loss: softmax minus the gradient."""
     scores = torch.zeros(1, len(LOGITS), requires_grad=True)
     loss, _ = SmoothedLoss.apply(scores, torch.tensor([0]), smoothing)
     loss.backward()
@@ -80,7 +80,7 @@ def _target(smoothing: float) -> list[float]:
 
 
 def _bars(title: str, rows: list[list[float]], titles: list[str]) -> "Figure":
-    """Return distributions side by side, with values and the maximum highlighted."""
+    """Plot distributions side by side, with their values and the maximum highlighted."""
     figure = new_figure(8.4, 2.8, title)
     axes_list = panels(figure, 1, len(rows), sharey=True)
     for row, name, axes in zip(rows, titles, axes_list, strict=True):

@@ -1,4 +1,4 @@
-"""Attention masks of a Transformer, computed from gradients instead of the masks."""
+"""Plot of the attention masks of a Transformer, computed from its gradients."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,10 @@ SIZES = {"width": 8, "heads": 2, "layers": 1, "feedforward_width": 8, "dropout":
 
 
 def dependencies(outputs: Tensor, inputs: Tensor) -> Tensor:
-    """Return (T, S): whether output t of (1, T, D) depends on input s of (1, S, D)."""
+    """Return whether each output depends on each input, as booleans (T, S).
+
+    outputs: (1, T, D). inputs: (1, S, D).
+    """
     rows = []
     for t in range(outputs.shape[1]):
         (gradient,) = torch.autograd.grad(outputs[0, t].sin().sum(), inputs, retain_graph=True)
@@ -31,7 +34,7 @@ def dependencies(outputs: Tensor, inputs: Tensor) -> Tensor:
 
 
 def maps() -> dict[str, tuple[Tensor, tuple[str, ...], tuple[str, ...]]]:
-    """Return the mask, the queries and the keys by name."""
+    """Return the mask, the query tokens and the key tokens of each kind of attention."""
     torch.manual_seed(1)
     source = torch.randn(1, len(SOURCE), 8, requires_grad=True)
     target = torch.randn(1, len(TARGET), 8, requires_grad=True)
@@ -54,7 +57,7 @@ def maps() -> dict[str, tuple[Tensor, tuple[str, ...], tuple[str, ...]]]:
 
 
 def plot_masks(args: PlotArgs) -> "Figure":
-    """Return the masks of encoder, decoder and cross-attention."""
+    """Plot the masks of encoder, decoder and cross-attention."""
     from matplotlib.colors import ListedColormap
 
     figure = new_figure(9.6, 3.3, "Attention masks")

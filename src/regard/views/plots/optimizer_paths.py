@@ -1,4 +1,4 @@
-"""Paths of optimizers on functions of two weights, made by running the optimizers."""
+"""Plot of the paths of optimizers on functions of two weights."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ KINDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Surface:
-    """A function of two weights with its start and its minimum."""
+    """A function of two weights. start: initial weights. window: the plotted region."""
 
     name: str
     value: Callable[[Tensor, Tensor], Tensor]
@@ -66,7 +66,7 @@ SURFACES = (
 
 
 class Point(nn.Module):
-    """A model of two weights, as a 1x2 matrix, which Muon requires."""
+    """A model of two weights. They form a 1x2 matrix, because Muon requires matrices."""
 
     def __init__(self, start: tuple[float, float]) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Point(nn.Module):
 
 
 def path(kind: str, surface: Surface, lr: float) -> Path:
-    """Return the path of an optimizer with linear learning-rate decay to 0."""
+    """Return the weights after each step of an optimizer with linear learning-rate decay to 0."""
     point, schedule = Point(surface.start), LinearSchedule(warmup=0)
     built = KINDS[kind]().build(point, lr, {})
     points = [surface.start]
@@ -91,7 +91,10 @@ def path(kind: str, surface: Surface, lr: float) -> Path:
 
 
 def cost(surface: Surface, points: Path) -> float:
-    """Return the mean log height of a path plus a length penalty; infinite outside the window."""
+    """Return the mean log function value along a path, plus a penalty for its length.
+
+    The cost is infinite if the path leaves the window of the surface.
+    """
     left, right, bottom, top = surface.window
     if not all(left < x < right and bottom < y < top for x, y in points):
         return math.inf
@@ -103,14 +106,14 @@ def cost(surface: Surface, points: Path) -> float:
 
 
 def best_path(kind: str, surface: Surface) -> Path:
-    """Return the path with the best learning rate."""
+    """Return the path with the lowest cost among all learning rates."""
     return min(
         (path(kind, surface, lr) for lr in LEARNING_RATES), key=lambda each: cost(surface, each)
     )
 
 
 def plot_optimizer_paths(args: PlotArgs) -> "Figure":
-    """Return one column per function, with at most four paths per panel."""
+    """Plot one column per function, with at most four paths per panel."""
     names = select_kinds(args.kinds, list(KINDS))
     rows = [names[start : start + 4] for start in range(0, len(names), 4)]
     figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimizer paths")

@@ -6,8 +6,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PlotArgs:
-    """Arguments of a figure. kinds: only these; run, settings: plot the schedule of a run or of
-    settings; text, beam: input and beam size for the model of a run."""
+    """Arguments of a figure.
+
+    kinds: kinds to plot (default: all). run: folder of a run to plot. settings: settings of a
+    schedule to plot. text, beam: input and beam size for the model of the run.
+    """
 
     kinds: list[str] = field(default_factory=list)
     run: Path | None = None

@@ -1,4 +1,4 @@
-"""Sinusoidal positional encodings."""
+"""Plot of sinusoidal positional encodings."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ LENGTH, WIDTH = 96, 64
 
 
 def plot_positions(args: PlotArgs) -> "Figure":
-    """Return the positional encodings and their pairwise similarity."""
+    """Plot the positional encodings and their pairwise similarity."""
     table = sinusoids(LENGTH, WIDTH)  # (T, D)
     similarity = table @ table.T / (WIDTH / 2)  # 1 on the diagonal: sin^2 + cos^2
     figure = new_figure(9.2, 4.2, "Sinusoidal positional encodings")

@@ -1,4 +1,4 @@
-"""Learning-rate schedules."""
+"""Plots of learning-rate schedules."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STEPS = 1000  # for runs whose length is not in steps
+STEPS = 1000  # points per curve, and the steps of a run that is limited in other units
 KINDS: dict[str, Any] = kinds_of(Schedule)
 
 
 def plot_schedules(args: PlotArgs) -> "Figure":
-    """Return all kinds with their defaults, or the schedule of a run or of settings."""
+    """Plot all schedules with their default options, or the schedule of a run or of settings."""
     if args.kinds and (args.run or args.settings):
         raise UserError("--kind cannot be combined with RUN or --set", help="drop --kind")
     if args.run:
@@ -58,7 +58,10 @@ def _plot_curve(
     lr: float = 1.0,
     steps: int = STEPS,
 ) -> None:
-    """Plot the learning rate over the run as a line over a shaded area."""
+    """Plot the learning rate as a line over a shaded area.
+
+    length: end of the x axis. lr: maximum learning rate. steps: number of steps of the run.
+    """
     fractions = [step / STEPS for step in range(STEPS + 1)]
     rates = [lr * schedule.factor(one, int(one * steps)) for one in fractions]
     x = [length * one for one in fractions]
@@ -67,7 +70,7 @@ def _plot_curve(
 
 
 def _plot_run(training: Training, title: str) -> "Figure":
-    """Return the schedule of one run, in its own units."""
+    """Plot the schedule of one run over steps, epochs or minutes, as the run is limited."""
     limits = {"steps": training.steps, "epochs": training.epochs, "budget": training.budget}
     unit, length = next(((k, v) for k, v in limits.items() if v), ("fraction of the run", 1.0))
     if unit == "budget":

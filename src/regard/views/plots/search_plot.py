@@ -1,4 +1,4 @@
-"""The search tree: considered, kept and pruned hypotheses, the greedy and the best path."""
+"""Plot of a search tree: kept and pruned hypotheses, the greedy and the best path."""
 
 import math
 from pathlib import Path
@@ -45,7 +45,7 @@ class ToyModel:
 
 
 def plot_search(args: PlotArgs) -> "Figure":
-    """Return the search tree of a toy model on which greedy search fails, or of a trained model."""
+    """Plot the search tree of a toy model, on which greedy search fails, or of a trained model."""
     if (args.run is None) != (args.text is None):
         raise UserError(
             "search: RUN and --text require each other", help="drop both to plot a toy model"
@@ -73,7 +73,10 @@ def _plot_model(run: Path, text: str, beam: int | None) -> "Figure":
 
 
 def _figure(tree: SearchTree | None, names: dict[int, str], text: str) -> "Figure":
-    """Return the tree with both paths in color and their scores."""
+    """Plot a tree with the greedy and the best path in color, and their scores.
+
+    names: token names by id. text: the input, or an empty string for the toy model.
+    """
     assert tree is not None
     labels = {key: names.get(key[-1], "<eos>") for key in tree.nodes}
     notes = {key: _note(tree, key) for key, node in tree.nodes.items() if node.status == "finished"}
@@ -92,7 +95,7 @@ def _figure(tree: SearchTree | None, names: dict[int, str], text: str) -> "Figur
 
 
 def _note(tree: SearchTree, key: Key) -> str:
-    """Return the probability of an output, or its score if the length is penalized."""
+    """Return the probability of a path as text, or its score if that is not the log probability."""
     total, score = tree.nodes[key].total, tree.scores.get(key)
     if score is None or math.isclose(score, total, abs_tol=1e-6):
         return f"p = {math.exp(total):.2g}"

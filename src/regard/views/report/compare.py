@@ -26,9 +26,9 @@ STYLES = ("page.css", "compare.css")
 
 
 def write_comparison(runs: Sequence[RunSummary], target: Path) -> Path:
-    """Write the comparison of these runs and return its path.
+    """Write the report that compares these runs and return its path.
 
-    Raise UserError if their tasks or metrics differ.
+    Raise UserError if the tasks or metrics of the runs differ.
     """
     _check_comparable(runs)
     names = _names(runs)
@@ -53,7 +53,7 @@ def write_comparison(runs: Sequence[RunSummary], target: Path) -> Path:
 
 
 def _names(runs: Sequence[RunSummary]) -> list[str]:
-    """Return the folder name of each run, or its full path if two have the same name."""
+    """Return the folder name of each run, or its path if several runs have the same name."""
     ends = [run.folder.resolve().name for run in runs]
     count = Counter(ends)
     return [str(run.folder) if count[end] > 1 else end for run, end in zip(runs, ends, strict=True)]
@@ -67,7 +67,7 @@ def _check_comparable(runs: Sequence[RunSummary]) -> None:
 
 
 def _warnings(runs: Sequence[RunSummary], data: list[str]) -> str:
-    """Return warnings about differences between the runs."""
+    """Return warnings (HTML) about runs that are unfinished or have different data."""
     lines = []
     if len(data) > 1:
         lines.append(f"Trained on different data: {', '.join(data)}.")
@@ -84,7 +84,7 @@ def _warnings(runs: Sequence[RunSummary], data: list[str]) -> str:
 
 
 def _best_section(runs: Sequence[RunSummary], names: list[str]) -> str:
-    """Return the main score of each run with its interval, time and size."""
+    """Return a table of the main score of each run, with interval, training time and size."""
     found = [run.best for run in runs if run.best]
     metric = runs[0].metric
     ends = [end for best in found for end in best.ends]
@@ -114,7 +114,10 @@ def _best_section(runs: Sequence[RunSummary], names: list[str]) -> str:
 
 
 def _cells(run: RunSummary, scale: Scale | None) -> list[tuple[str, str, str]]:
-    """Return class, label and content (HTML) of each cell."""
+    """Return CSS class, label and content (HTML) of each table cell of a run.
+
+    scale: maps scores to the range from 0 to 100.
+    """
     best = run.best
     value = strip = ""
     if best:
@@ -138,7 +141,7 @@ def _count(value: float | None) -> str:
 
 
 def _curves_section(runs: Sequence[RunSummary], names: list[str]) -> str:
-    """Return each curve of all runs on the same axes, by step and by minute."""
+    """Return plots that show one curve of all runs each, by step and by minute."""
     by_step, by_minute = (_figures(runs, names, axis) for axis in ("step", "minute"))
     if not by_step:
         return ""
@@ -183,7 +186,7 @@ def _figures(runs: Sequence[RunSummary], names: list[str], axis: str) -> str:
 
 
 def _settings_section(runs: Sequence[RunSummary], names: list[str]) -> str:
-    """Return one row per differing setting and one column per run."""
+    """Return a table with one row per differing setting and one column per run."""
     keys = differing_settings(runs)
     if not keys:
         return section("Settings", note("All settings are the same."))
@@ -198,7 +201,7 @@ def _settings_section(runs: Sequence[RunSummary], names: list[str]) -> str:
 
 
 def _scores_section(runs: Sequence[RunSummary], names: list[str]) -> str:
-    """Return one row per metric and one column per run, the best score in bold."""
+    """Return a table with one row per metric and one column per run, best scores in bold."""
     scores = [record_scores(run.run.final or (run.run.dev or [{}])[-1]) for run in runs]
     rows = []
     for name in known_first({name for found in scores for name in found}):

@@ -11,13 +11,13 @@ from regard.views.report.html_parts import dot, figure, level
 Point = tuple[float, float]
 
 MAX_POINTS = 500
-NUM_COLORS = 8  # in compare.css; further lines repeat the colors, dashed
+NUM_COLORS = 8  # of lines in compare.css; further lines are dashed and repeat the colors
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: its name in the legend and its points."""
+    """One line of a plot: the name in the legend and the points (x, y)."""
 
     name: str
     points: list[Point]
@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear map from values to pixels."""
+    """A linear map from values (low to high) to pixels (start to end)."""
 
     low: float
     high: float
@@ -46,10 +46,10 @@ def plot_curves(
     from_zero: bool = True,
     axis: str = "step",
 ) -> str:
-    """Return a figure with one line per series that has points; an empty text if none has.
+    """Return a figure (HTML) with one line per series, or an empty string if no series has points.
 
-    mark: a point to highlight, such as the best one. note: text instead of the legend. axis: name
-    of the x axis.
+    size: width and height in pixels. mark: a point to highlight, such as the best one. note: text
+    instead of the legend. from_zero: whether the y axis includes 0. axis: name of the x axis.
     """
     styles = [line_style(index) for index, line in enumerate(series) if line.points]
     lines = [Series(line.name, downsample(line.points)) for line in series if line.points]
@@ -84,12 +84,12 @@ def scales(
     right: int = RIGHT,
     bottom: int = BOTTOM,
 ) -> tuple[Scale, Scale]:
-    """Return the x and y scales of a plot of this size; right, bottom: its margins."""
+    """Return the x and y scales of a plot of this size. right, bottom: margins of the plot."""
     return Scale(*x_range, LEFT, size[0] - right), Scale(*y_range, size[1] - bottom, TOP)
 
 
 def plot_line(pixels: list[Point], style: str) -> str:
-    """Return a line through all points; a dot for a single point."""
+    """Return an SVG line through all points, or a dot if there is only one point."""
     if len(pixels) == 1:
         return dot(f"dot {style}", *pixels[0])
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
@@ -97,7 +97,7 @@ def plot_line(pixels: list[Point], style: str) -> str:
 
 
 def downsample(points: list[Point]) -> list[Point]:
-    """Return at most `MAX_POINTS` points: means of neighbors, at the last step of each group."""
+    """Return at most `MAX_POINTS` points, each the mean y of a group at its last x."""
     group = math.ceil(len(points) / MAX_POINTS)
     if group <= 1:
         return points
@@ -117,7 +117,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 
 def tick_label(value: float, largest: float) -> str:
-    """Return a tick label for an axis with this maximum: 20k, 0.5, 3e-4."""
+    """Return a tick label such as 20k, 0.5 or 3e-4. largest: maximum of the axis."""
     if value == 0:
         return "0"
     if largest >= 1e6:
@@ -131,7 +131,7 @@ def tick_label(value: float, largest: float) -> str:
 
 
 def line_style(index: int) -> str:
-    """Return the CSS classes of a line by its index."""
+    """Return the CSS classes of the line with this index."""
     return f"s{index % NUM_COLORS}" + (" dashed" if index >= NUM_COLORS else "")
 
 

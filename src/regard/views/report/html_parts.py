@@ -1,4 +1,7 @@
-"""Building blocks of reports: sections, notes, tables, figures, and the self-contained page."""
+"""HTML building blocks of reports: sections, notes, tables, figures, and the full page.
+
+`style` is the CSS class of an element.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -16,30 +19,30 @@ DASH = "&ndash;"  # for unknown values
 
 
 def section(title: str, *parts: str, style: str = "") -> str:
-    """Return a section with a title; an empty text if it has no content."""
+    """Return a section with a title, or an empty string if all parts are empty."""
     content = "".join(parts)
     start = f'<section class="{style}">' if style else "<section>"
     return f"{start}<h2>{title}</h2>{content}</section>" if content else ""
 
 
 def note(text: str) -> str:
-    """Return a small remark; an empty text if it is empty."""
+    """Return a paragraph in small print, or an empty string if the text is empty."""
     return f'<p class="note">{text}</p>' if text else ""
 
 
 def table(style: str, head: str, rows: Iterable[str]) -> str:
-    """Return a table of HTML rows with these header cells."""
+    """Return a table. head: header cells (HTML). rows: table rows (HTML)."""
     top = f"<thead><tr>{head}</tr></thead>" if head else ""
     return f'<table class="{style}">{top}{"".join(rows)}</table>'
 
 
 def cells(values: Sequence[str], tag: str = "td", style: str = "number") -> str:
-    """Return cells of one kind, such as numbers."""
+    """Return table cells of one style, such as numbers. values: HTML."""
     return "".join(f'<{tag} class="{style}">{value}</{tag}>' for value in values)
 
 
 def code(text: object) -> str:
-    """Return a text as code."""
+    """Return a text as a code element."""
     return f"<code>{escape(str(text))}</code>"
 
 
@@ -52,8 +55,11 @@ def figure(
     legend: str = "",
     after: str = "",
 ) -> str:
-    """Return an SVG figure with a title. description: for screen readers; legend: HTML next to the
-    title; after: HTML after the figure."""
+    """Return an SVG figure with a title.
+
+    description: for screen readers. shapes: SVG elements. legend: HTML next to the title. after:
+    HTML after the drawing.
+    """
     return (
         f'<figure class="{style}"><figcaption><span>{title}</span>{legend}</figcaption>'
         f"{svg(size, description, shapes)}{after}</figure>"
@@ -67,7 +73,7 @@ def svg(
     before: str = "",
     after: str = "",
 ) -> str:
-    """Return the SVG alone; before, after: further attributes."""
+    """Return an SVG element. before, after: attributes before and after `viewBox`."""
     return (
         f'<svg {before}viewBox="0 0 {size[0]:.0f} {size[1]:.0f}" {after}role="img" '
         f'aria-label="{description}">{"".join(shapes)}</svg>'
@@ -75,7 +81,7 @@ def svg(
 
 
 def level(left: float, right: float, y: float, name: str) -> str:
-    """Return a horizontal grid line with its label."""
+    """Return a horizontal grid line with a label to the left."""
     return (
         f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
         f'<text class="y" x="{left - 7}" y="{y + 4:.1f}">{name}</text>'
@@ -83,7 +89,7 @@ def level(left: float, right: float, y: float, name: str) -> str:
 
 
 def dot(style: str, x: float, y: float, radius: float = 3) -> str:
-    """Return a point."""
+    """Return a circle."""
     return f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>'
 
 
@@ -96,7 +102,11 @@ def fill_page(
     notes: list[str],
     styles: tuple[str, ...] = ("page.css",),
 ) -> str:
-    """Return the complete page from HTML parts; `title`, `name` and `notes` are plain text."""
+    """Return the complete page. `title`, `name` and `notes` are plain text, the others HTML.
+
+    eyebrow: line above the heading. name: the heading. notes: lines of the footer. styles: names
+    of style sheets.
+    """
     style = "\n".join(["", assets(["base.css"]), *map(_asset, styles), ""])
     script = "\n".join(["", assets(SHARED), *map(_asset, SCRIPTS), ""])
     return Template(_asset("page.html")).substitute(

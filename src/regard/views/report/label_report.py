@@ -1,4 +1,4 @@
-"""Details of the predictions: tables per label or target, confusion matrix, calibration."""
+"""Report section on predictions: tables per label or target, confusion matrix, calibration."""
 
 from collections.abc import Sequence
 from html import escape
@@ -21,10 +21,11 @@ _MAX_OPEN_ROWS = 30  # further rows are collapsed
 
 
 def details_section(details: Record) -> str:
-    """Return all `details` of the final record; an empty text if there are none.
+    """Return the section with all details, or an empty string if there are none.
 
-    `spans`, `classes`, `numbers`: rows of tables; `confusion`, `reliability`: as in
-    `regard.metrics`; `scatter`: pairs of expected and predicted numbers.
+    details: `details` in the final record of the log. Its keys `spans`, `classes` and `numbers`
+    hold rows of tables. `confusion` and `reliability` are as in `regard.metrics`. `scatter` holds
+    pairs of expected and predicted numbers.
     """
     plots = _reliability(details.get("reliability") or []) + _scatter(details.get("scatter") or [])
     return section(
@@ -59,13 +60,13 @@ def _number_table(rows: Sequence[Record]) -> str:
 
 
 def _line(row: Record, name: str, keys: Sequence[str]) -> str:
-    """Return the name of a row and its numbers."""
+    """Return the table cells of a row: its name and its numbers. name, keys: keys of the row."""
     numbers = cells([_cell(key, row.get(key)) for key in keys])
     return f'<td dir="auto">{escape(str(row.get(name, "")))}</td>{numbers}'
 
 
 def _table(head: str, rows: list[str]) -> str:
-    """Return a table with these cells; rows after the first ones are collapsed."""
+    """Return a table of these rows; rows after the first `_MAX_OPEN_ROWS` are collapsed."""
     if not rows:
         return ""
     lines = [f"<tr>{row}</tr>" for row in rows]
@@ -85,7 +86,7 @@ def _cell(key: str, value: object) -> str:
 
 
 def _confusion(confusion: dict[str, Any]) -> str:
-    """Return a confusion matrix, each cell shaded by its fraction of the row."""
+    """Plot a confusion matrix; the shade of a cell is its fraction of the row."""
     if not confusion.get("labels"):
         return ""
     names = confusion_names(confusion)
@@ -110,7 +111,7 @@ def _confusion(confusion: dict[str, Any]) -> str:
             x, y = left + predicted * side, top + true * side
             text = f"expected {names[true]}, predicted {names[predicted]}: {count:,}"
             fraction = count / (sum(row) or 1)
-            # Among joined labels, correct predictions are not known.
+            # The cell of merged labels counts correct and wrong predictions.
             joined = bool(confusion.get("others")) and true == predicted == len(labels) - 1
             kind = "mixed" if joined else "hit" if true == predicted else "miss"
             shapes.append(_square((x, y, side), fraction, str(count), text, kind))
@@ -143,7 +144,7 @@ def _square(
 
 
 def _reliability(rows: Sequence[Record]) -> str:
-    """Return a reliability diagram: accuracy over confidence, with the diagonal."""
+    """Plot a reliability diagram: accuracy over confidence, with the diagonal."""
     if not rows:
         return ""
     levels = [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
@@ -170,7 +171,7 @@ def _reliability(rows: Sequence[Record]) -> str:
 
 
 def _scatter(pairs: Sequence[Sequence[float]]) -> str:
-    """Return predicted over expected numbers on the same scale, with the diagonal."""
+    """Plot predicted over expected numbers on equal axes, with the diagonal."""
     found = [
         (true, predicted)
         for pair in pairs
@@ -197,7 +198,7 @@ def _scales(levels: list[float]) -> tuple[Scale, Scale]:
 def _plot(
     title: str, levels: list[float], shapes: list[str], axes: tuple[str, str], line: str
 ) -> str:
-    """Return a square plot with equal axes and its diagonal over or under the shapes."""
+    """Return a plot with equal axes. line: whether the diagonal is "over" or "under" the shapes."""
     x_scale, y_scale = _scales(levels)
     largest, (left, right, low) = max(map(abs, levels)), (LEFT, _SIZE[0] - RIGHT, y_scale.start)
     parts = []

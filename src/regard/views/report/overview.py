@@ -1,4 +1,4 @@
-"""Summaries of runs: finding them, their states, scores and differing settings."""
+"""Summaries of runs: find run folders, read states and scores, compare settings."""
 
 import datetime
 import itertools
@@ -21,11 +21,11 @@ MAX_IDLE_SECONDS = 60.0  # an unfinished run without a new log line for longer h
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A summary of a run. settings: all of them; changed: names of those that are not defaults."""
+    """A summary of a run. changed: names of settings with another value than their default."""
 
     folder: Path
     run: RunFolder
-    state: str  # finished, running, stopped, imported, corrupted
+    state: str  # finished, running, stopped, imported or corrupted
     data: str
     started: datetime.datetime
     settings: Record
@@ -35,17 +35,17 @@ class RunSummary:
 
     @property
     def task(self) -> str:
-        """The task."""
+        """The kind of task, such as `tag`; empty if unknown."""
         return str(self.run.facts.get("task") or "")
 
     @property
     def metric(self) -> str:
-        """The main metric."""
+        """The name of the main metric; empty if unknown."""
         return self.best.metric if self.best else str(self.run.facts.get("metric") or "")
 
     @property
     def parameters(self) -> float | None:
-        """The number of parameters."""
+        """The number of model parameters; None if unknown."""
         return number(self.run.facts.get("parameters"))
 
     def most(self, key: str) -> float | None:
@@ -54,7 +54,7 @@ class RunSummary:
 
     @property
     def speed(self) -> float | None:
-        """Target tokens per second in training."""
+        """The mean target tokens per second in training; None if unknown."""
         counted = [
             (tokens, tokens / rate)
             for line in self.run.train
@@ -88,7 +88,7 @@ def summarize(folder: Path) -> RunSummary:
 
 
 def find_runs(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return all run folders below a folder, and its subfolders that contain no run."""
+    """Return all run folders in a folder, and the direct subfolders that contain no run."""
     if not folder.is_dir():
         what = "expected a folder, found a file" if folder.exists() else "no such folder"
         raise UserError(f"{folder}: {what}")
@@ -104,15 +104,16 @@ def find_runs(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder contains a run, even a corrupted one: at least two of its files."""
+    """Return whether a folder is a run, perhaps a corrupted one: it has two of `RUN_FILES`."""
     return sum((folder / name).is_file() for name in RUN_FILES) >= 2
 
 
 def differing_settings(runs: Sequence[RunSummary]) -> list[str]:
-    """Return the settings that differ between runs, kinds first.
+    """Return the names of settings that differ between runs, those that end in `.kind` first.
 
-    A setting that only one kind has is compared among the runs of that kind. A setting that is
-    missing for another reason (an older version) counts if a run changed it.
+    Settings of one kind, such as of a Transformer, are compared among the runs of that kind. A
+    setting may be missing for another reason, such as an older version of regard. Then it differs
+    if a run changed it from its default.
     """
     readable = [run for run in runs if run.settings]
     keys = dict.fromkeys(key for run in readable for key in run.settings)
@@ -132,7 +133,7 @@ def _values(runs: Sequence[RunSummary], key: str) -> int:
 
 
 def short_names(keys: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """Return the shortest unambiguous suffix of each key."""
+    """Return the shortest unambiguous suffix of each dotted key. known: all keys."""
     names = {}
     for key in keys:
         parts = key.split(".")
@@ -153,7 +154,7 @@ def format_setting(value: Any) -> str:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Return the subfolders, without hidden ones and links that are not runs."""
+    """Return the subfolders that are not hidden; links only if they point to a run."""
     children = sorted(path for path in folder.iterdir() if path.is_dir())
     visible = [path for path in children if not path.name.startswith(".")]
     return [path for path in visible if not path.is_symlink() or is_run(path)]
@@ -178,8 +179,13 @@ def _settings(config: str, notes: list[str]) -> Record:
 
 
 def _state(folder: Path, run: RunFolder) -> str:
-    """Return the state: imported if never trained here, finished if it has final scores, running if
-    its log was updated recently, otherwise stopped."""
+    """Return the state of a run.
+
+    - `imported`: the model was not trained by regard.
+    - `finished`: the log has a final record.
+    - `running`: the log was updated recently.
+    - `stopped`: otherwise.
+    """
     if run.facts.get("imported"):
         return "imported"
     if run.final:

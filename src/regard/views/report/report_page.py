@@ -1,4 +1,4 @@
-"""The HTML report of a run: reads a run folder and writes `report.html` into it."""
+"""The HTML report of a run: `report.html` in the run folder."""
 
 import json
 from html import escape
@@ -26,7 +26,7 @@ _SMALL = (320, 170)
 
 
 def write_report(folder: Path, target: Path | None = None) -> Path:
-    """Write `report.html`, or `target`, from the contents of a run folder; return its path."""
+    """Write the report of a run folder and return its path. target: default `report.html`."""
     folder = Path(folder)
     run = read_folder(folder)
     main = headline(run)
@@ -90,7 +90,7 @@ def _top(run: RunFolder, main: Headline | None) -> str:
 
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:
-    """Return labels and values for the top of the page; unknown ones are omitted."""
+    """Return labels and values for the top of the report; unknown values are omitted."""
     steps, seconds, count = (
         run.most("step"),
         run.most("elapsed_seconds"),
@@ -111,7 +111,7 @@ def _facts(run: RunFolder) -> list[tuple[str, str]]:
 
 def _curves(run: RunFolder, main: Headline | None) -> str:
     if len(run.train) == len(run.dev) == 1 and run.dev[0].get("step") == 1:
-        return ""  # closed-form solution in one step
+        return ""  # a closed-form solution has only one step
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
     figures = [_wide(plot_curves(task_view(run).loss, losses))]
     if main:
@@ -140,7 +140,7 @@ def _wide(figure: str) -> str:
 
 
 def _diagnosis(diagnosis: Record) -> str:
-    """Return the findings as a table, worst first; an empty text if there is no diagnosis."""
+    """Return a table of the findings, or an empty string if there is no diagnosis."""
     findings = diagnosis.get("findings")
     if not isinstance(findings, list):
         return ""

@@ -1,4 +1,4 @@
-"""The list of `regard runs`: sorted runs with their differing settings, as a table or blocks."""
+"""The list of `regard runs`: sorted runs with their differing settings, as text or JSON."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -22,7 +22,10 @@ NUMBER_COLUMNS = {"step", "min", "params"}
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as text. settings: differ among runs with the same task and data; others: all."""
+    """The texts of one run. cells: by column name. others: values of all listed settings.
+
+    settings: those that differ among runs with the same task and data.
+    """
 
     cells: dict[str, str]
     settings: dict[str, str]
@@ -32,7 +35,10 @@ class RunRow:
 def row(
     run: RunSummary, differing: list[str], names: dict[str, str], base_folder: Path | None
 ) -> RunRow:
-    """Return a run as text. names: short names of settings; base_folder: omitted from paths."""
+    """Return the texts of a run. differing: settings that differ from similar runs.
+
+    names: short names of settings. base_folder: folder that is omitted from the path of the run.
+    """
     relative = (
         run.folder if base_folder in (None, run.folder) else run.folder.relative_to(base_folder)
     )
@@ -71,7 +77,11 @@ def compact_number(count: float) -> str:
 
 
 def table(rows: Sequence[RunRow], width: int | None) -> list[Text]:
-    """Return lines of at most `width`: settings as columns, below each run, or all in blocks."""
+    """Return the lines of the list, at most `width` cells wide.
+
+    Settings are columns if they fit, otherwise lines below each run. If even the other columns do
+    not fit, each run is a block of several lines.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row.settings))
     main = list(rows[0].cells)
     wide = [{**row.cells, **{n: row.others.get(n, "-") for n in names}} for row in rows]
@@ -97,7 +107,7 @@ def table(rows: Sequence[RunRow], width: int | None) -> list[Text]:
 
 
 def _block(row: RunRow, width: int) -> list[Text]:
-    """Return a run in a few lines."""
+    """Return a run as a block: its name, then all cells as wrapped text."""
     cells = row.cells
     words = [cells["task"], cells["data"], cells["state"], cells["best"], f"step {cells['step']}"]
     text = ", ".join([*words, f"{cells['min']} min", f"{cells['params']} parameters"])
@@ -132,12 +142,12 @@ def _lines(names: Sequence[str], rows: Sequence[dict[str, str]]) -> list[Text]:
 
 
 def printable(text: str) -> str:
-    """Return the text without control characters."""
+    """Return the text with replacement characters for control characters."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def search_runs(folders: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Return all runs, each once, and the folders without runs."""
+    """Return all runs, each once, and the subfolders without runs. folders: default `runs`."""
     if not folders and not DEFAULT.exists():
         return [], []
     found: dict[Path, Path] = {}
@@ -165,7 +175,7 @@ def _task_and_data(run: RunSummary) -> tuple[str, str]:
 
 
 def as_record(run: RunSummary, differing: list[str], names: dict[str, str]) -> dict[str, Any]:
-    """Return a run for JSON, None for unknown values."""
+    """Return a run for JSON; unknown values are None."""
     best = run.best
     return {
         "folder": str(run.folder),
@@ -191,7 +201,7 @@ def _round(value: float | None) -> int | None:
 
 
 def _by_best(run: RunSummary) -> tuple[bool, str, float]:
-    """Return a key that sorts the best first, by metric, and runs without a score last."""
+    """Return a sort key: by metric, best score first; runs without a score last."""
     value = run.best.value if run.best else 0.0
     sign = -1 if HIGHER_IS_BETTER.get(run.metric, True) else 1
     return run.best is None, run.metric, sign * value
@@ -207,6 +217,6 @@ ORDERS: dict[str, Callable[[RunSummary], Any]] = {  # ties: the newest first
 
 
 def sort_runs(runs: list[RunSummary], order: str) -> list[RunSummary]:
-    """Return the runs in one of the orders."""
+    """Return the runs sorted. order: a key of `ORDERS`."""
     newest = sorted(runs, key=lambda run: run.started, reverse=True)
     return sorted(newest, key=ORDERS[order])

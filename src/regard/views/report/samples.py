@@ -1,4 +1,4 @@
-"""Sample predictions as a table: correct or wrong, with differences from the reference."""
+"""Report section on sample predictions, with differences from the references marked."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -13,9 +13,9 @@ from regard.views.report.score_table import task_view
 
 
 def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
-    """Return sample predictions with their references, and generated texts.
+    """Return a table of sample predictions and references, and generated texts.
 
-    marked: whether predictions are marked as correct or wrong.
+    marked: whether to mark predictions as correct or wrong.
     """
     generated = [sample for sample in samples if sample.get("kind") == "generated"]
     predictions = [sample for sample in samples if sample.get("kind") != "generated"]
@@ -58,7 +58,7 @@ def prediction_comparison(runs: Sequence[RunSummary], names: list[str]) -> str:
 
 
 def _source(sample: Record, number: int) -> str:
-    """Return the source of a sample; generated texts have only a number."""
+    """Return the source of a sample, or `text 3` for the third generated text."""
     if sample.get("kind") == "generated":
         return f"text {number}"
     return text_of(sample.get("source"))
@@ -75,7 +75,7 @@ def _block(source: str, found: dict[int, Record], names: list[str], marked: bool
 
 
 def _prediction(index: int, name: str, sample: Record, marked: bool) -> str:
-    """Return the prediction of a run, with extra text marked."""
+    """Return the prediction of a run, with text that is not in the reference marked."""
     name = run_label(index, name)
     if sample.get("kind") == "generated":
         return f'<dt>{name}</dt><dd dir="auto">{escape(text_of(sample.get("text")))}</dd>'
@@ -100,7 +100,7 @@ def is_correct(sample: Record) -> bool:
 def compare_texts(prediction: str, reference: str) -> tuple[str, str]:
     """Return both texts as HTML, with differences marked.
 
-    Texts with spaces in them are compared by words, others by characters.
+    If one of the texts has spaces, words are compared, otherwise characters.
     """
     by_word = " " in reference.strip() or " " in prediction.strip()
     left, right = _units(prediction, by_word), _units(reference, by_word)
@@ -140,19 +140,19 @@ def _row(sample: Record, marked: bool) -> str:
 
 
 def closest_reference(sample: Record) -> str:
-    """Return the reference that is closest to the prediction."""
+    """Return the reference with the smallest edit distance to the prediction."""
     prediction = text_of(sample.get("prediction"))
     return min(reference_texts(sample), key=lambda text: _distance(prediction, text))
 
 
 def reference_texts(sample: Record) -> list[str]:
-    """Return all references."""
+    """Return all references of a sample as texts."""
     references = sample.get("references") or []
     return [text_of(text) for text in references] if isinstance(references, list) else []
 
 
 def text_of(value: object) -> str:
-    """Return a text; tags and labels are joined by spaces."""
+    """Return a value as text; lists of tags or labels are joined by spaces."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)

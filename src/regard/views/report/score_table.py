@@ -1,4 +1,4 @@
-"""The scores of a run: the main score, and a table of all scores."""
+"""The scores of a run: the main score (headline), and a table of all scores."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -14,8 +14,11 @@ UNBOUNDED = {name for name, metric in METRICS.items() if not metric.is_bounded}
 
 
 class TaskView(NamedTuple):
-    """How a task is displayed. loss: the name of its loss; marked: whether predictions are
-    correct or wrong; labels: task-specific names of metrics."""
+    """Display options of a task.
+
+    loss: title of the loss curve. marked: whether to mark predictions as correct or wrong. labels:
+    names of metrics that differ from `METRICS`.
+    """
 
     loss: str = "Loss, nats per token"
     marked: bool = True
@@ -30,13 +33,13 @@ TASKS = {
 
 
 def task_view(run: RunFolder) -> TaskView:
-    """Return how to display a run, by its task."""
+    """Return the display options for the task of a run."""
     return TASKS.get(str(run.facts.get("task")), TaskView())
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The main score. origin: the examples or validations it comes from."""
+    """The main score. origin: a text such as `500 dev examples`. bounds: 95 % interval."""
 
     metric: str
     value: float
@@ -51,17 +54,17 @@ class Headline:
 
     @property
     def interval(self) -> str:
-        """The interval as text; empty if there is none."""
+        """The interval as text, or an empty string."""
         return _interval(self.metric, self.bounds)
 
 
 def metric_label(name: str, run: RunFolder) -> str:
-    """Return the full name of a metric."""
+    """Return the full name of a metric for the task of a run."""
     return task_view(run).labels.get(name) or LABELS.get(name, name)
 
 
 def format_score(name: str, value: float, digits: int = 1) -> str:
-    """Return a score as text: `digits` decimals if 0 to 100, otherwise four digits."""
+    """Return a score as text: `digits` decimals, or four significant digits if unbounded."""
     if name not in UNBOUNDED:
         return f"{value:.{digits}f}"
     if value and not 1e-3 <= abs(value) < 1e9:
@@ -71,7 +74,7 @@ def format_score(name: str, value: float, digits: int = 1) -> str:
 
 
 def headline(run: RunFolder) -> Headline | None:
-    """Return the main score of a finished run, or of its best validation so far, or None."""
+    """Return the final main score, otherwise the best validation so far, or None without scores."""
     final = [run.final] if record_scores(run.final) else []
     scored = final or [line for line in run.dev if record_scores(line)]
     if not scored:
@@ -93,7 +96,7 @@ def headline(run: RunFolder) -> Headline | None:
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
-    """Return a table of all scores of the finished run, or of the last validation."""
+    """Return a table of all final scores, or of the last validation if the run is not finished."""
     record = run.final if record_scores(run.final) else (run.dev[-1] if run.dev else {})
     scores = record_scores(record)
     if not scores or main is None:
@@ -109,7 +112,7 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
 
 
 def known_first(names: Collection[str]) -> list[str]:
-    """Return known metrics in their usual order, then the others."""
+    """Return the names in the order of `METRICS`, then unknown names."""
     known = [name for name in METRICS if name in names]
     return known + [name for name in names if name not in METRICS]
 
@@ -126,7 +129,7 @@ def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
 
 
 def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
-    """Return a scale from 0 to 100 with the interval as a bar and the score as a tick."""
+    """Return a small SVG scale from 0 to 100, with the score as a tick and `bounds` as a bar."""
     low, high = bounds or (value, value)
     low, high, at = (min(max(one, 0.0), 100.0) for one in (low, high, value))
     return (

@@ -11,7 +11,11 @@ from regard.storage.run_folder import Record, number
 from regard.views.report.curves import LEFT, TOP, Point, Series, plot_line, scales
 from regard.views.report.html_parts import DASH, cells, figure, level, section, svg, table
 
-COUNTS = ("zipf", "ngrams", "ngram_zipf")  # plotted here, so not listed as text
+COUNTS = (
+    "zipf",
+    "ngrams",
+    "ngram_zipf",
+)  # keys of check.json that are plotted here instead of listed as text
 _SIZE = (460, 300)
 _RIGHT, _BOTTOM = 12, 40  # margins around the plot, in pixels
 _TITLE = "Rank-frequency plot (log-log)"
@@ -29,7 +33,10 @@ text { font-size: 11px; fill: #666c74; }
 
 
 def zipf_section(check: Record) -> str:
-    """Return the plot and a table of n-gram counts; an empty text without counts."""
+    """Return the plot and a table of n-gram counts, or an empty string without counts.
+
+    check: content of check.json.
+    """
     lines = _series(check)
     plot = figure("zipf", _TITLE, _SIZE, _description(lines), _shapes(lines)) if lines else ""
     inside = plot + _table(check.get("ngrams") or [])
@@ -37,7 +44,7 @@ def zipf_section(check: Record) -> str:
 
 
 def zipf_svg(check: Record) -> str:
-    """Return the plot as a standalone SVG file."""
+    """Return the plot as a standalone SVG file, or an empty string without counts."""
     lines = _series(check)
     if not lines:
         return ""
@@ -47,7 +54,7 @@ def zipf_svg(check: Record) -> str:
 
 
 def _series(check: Record) -> list[Series]:
-    """Return the counts of unigrams, bigrams and trigrams, or of unigrams only."""
+    """Return points (rank, count) of unigrams, bigrams and trigrams, or of unigrams only."""
     counted = check.get("ngram_zipf") or {"1": check.get("zipf") or []}
     lines = []
     for n in ("1", "2", "3"):
@@ -62,7 +69,7 @@ def _series(check: Record) -> list[Series]:
 
 
 def _shapes(lines: list[Series]) -> list[str]:
-    """Return grid, lines and legend on log-log axes."""
+    """Return the SVG elements of the plot: grid, lines and legend on log-log axes."""
     x_decades, y_decades = (
         _decades([p[at] for line in lines for p in line.points]) for at in (0, 1)
     )
@@ -97,7 +104,7 @@ def _legend(lines: list[Series]) -> list[str]:
 
 
 def _downsample(pixels: list[Point]) -> list[Point]:
-    """Return points that are at least a pixel apart, and the last one."""
+    """Return the points that are at least a pixel apart, and the last point."""
     if len(pixels) == 1:
         return pixels
     kept = [pixels[0]]
@@ -108,7 +115,7 @@ def _downsample(pixels: list[Point]) -> list[Point]:
 
 
 def _decades(values: list[float]) -> list[int]:
-    """Return the powers of ten that cover all values, at least two."""
+    """Return the exponents of the powers of ten that cover all values, at least two."""
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = math.ceil(math.log10(max(values)) - 1e-9)
     return list(range(low, max(high, low + 1) + 1))
