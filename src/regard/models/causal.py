@@ -1,6 +1,7 @@
-"""Language models: decoders without a source.
+"""Causal language models: decoders without a source.
 
-B rows, T length, D width, V vocabulary, N real tokens, R window: tokens before the last one.
+A state (`State`) is what a decoder keeps between calls, such as hidden vectors.
+B rows, T length, D width, V vocabulary, N tokens without padding, R = `window`.
 """
 
 import math
@@ -28,7 +29,7 @@ from regard.nn.recurrent import Recurrence
 
 
 class RecurrentLM(nn.Module):
-    """A recurrent language model; its state is carried over from batch to batch."""
+    """A recurrent language model. Its state is carried over from batch to batch."""
 
     def __init__(self, body: Recurrence, dropout: float) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class RecurrentLM(nn.Module):
 
 
 class WindowLM(nn.Module):
-    """An MLP over the last R + 1 tokens: the Markov assumption (Bengio et al. 2003)."""
+    """An MLP over the last token and the R tokens before it (Bengio et al. 2003)."""
 
     def __init__(self, window: int, mlp: MlpEncoder) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class WindowLM(nn.Module):
         self.mlp = mlp
 
     def start(self, memory: None) -> State:
-        """Return the state before the first token: an empty window."""
+        """Return the state before the first token, without previous tokens."""
         return State({}, {"window": None})
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
@@ -68,9 +69,9 @@ class WindowLM(nn.Module):
 
 
 class CausalModel(nn.Module):
-    """A decoder and a head. Training calls it; sampling calls `start` and `step`."""
+    """An embedding, a decoder and an output layer. Training calls `forward`, sampling `step`."""
 
-    only_counts: ClassVar[bool] = False  # whether it has no layers to inspect
+    only_counts: ClassVar[bool] = False  # whether the model has no layers to inspect
 
     def __init__(self, target: Embedding, decoder: Any, head: OutputLayer, carries: bool) -> None:
         super().__init__()
@@ -78,12 +79,12 @@ class CausalModel(nn.Module):
         self.decoder = decoder
         self.head = head
         self.carries = carries
-        self.unbounded = carries  # whether its context is unbounded
+        self.unbounded = carries  # whether the context length is unbounded
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Return the logits (N, V) of every real token, row by row, and the state to carry over.
+        """Return the logits (N, V) of all tokens but padding, and the state to carry over.
 
-        inputs: (B, T), the decoder inputs; None: the shifted target.
+        inputs: decoder inputs (B, T), by default the shifted target.
         """
         assert batch.target is not None
         tokens, mask = batch.target.data, batch.target.mask
@@ -109,14 +110,14 @@ class CausalModel(nn.Module):
 
 
 def eos_to_bos(tokens: Tensor) -> Tensor:
-    """Return the tokens with EOS replaced by BOS: the next document starts."""
+    """Return the tokens with EOS replaced by BOS, which starts the next document."""
     return torch.where(tokens == EOS, BOS, tokens)
 
 
 class CausalRecurrentOptions(RecurrentOptions):
-    """Options of recurrent layers."""
+    """Options of a recurrent language model."""
 
-    carries: ClassVar[bool] = True  # its state into the next batch, if that follows
+    carries: ClassVar[bool] = True  # whether the state is carried over to the next batch
 
     def build(self) -> RecurrentLM:
         """Return the decoder; sizes must be set."""
@@ -126,7 +127,7 @@ class CausalRecurrentOptions(RecurrentOptions):
 
 
 class CausalWindowOptions(MlpEncoderOptions):
-    """Options of an MLP over the last tokens."""
+    """Options of a language model that is an MLP over the last tokens."""
 
     carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
@@ -151,7 +152,7 @@ Causal = Annotated[
 
 
 class CausalOptions(TextModelOptions):
-    """Options of a network that predicts each token from the previous ones."""
+    """Options of a causal language model, which predicts each token from the previous tokens."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"
@@ -161,7 +162,7 @@ class CausalOptions(TextModelOptions):
     )
 
     def build(self, shape: InputShape) -> CausalModel:
-        """Return the model for this input."""
+        """Return the model for inputs of this shape."""
         decoder: Any = self.decoder  # sizes must be set
         target = Embedding(shape.size, decoder.width, decoder.scale)
         weight = target.weight

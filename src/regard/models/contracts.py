@@ -1,4 +1,7 @@
-"""Base classes of encoder and decoder options, and the frontend of an encoder."""
+"""Base classes of encoder and decoder options, and the check that a frontend fits an encoder.
+
+A frontend turns inputs into vectors. A side of a model is its encoder or its decoder.
+"""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,10 +15,14 @@ from regard.inputs.input import InputShape
 
 
 class NetworkOptions(Options):
-    """Base class of encoder and decoder options. default_layers: number of layers for small data;
-    accepts_any_width: whether its inputs may have another width; linear, recurrent, gated: whether
-    it is; gives: the output kind of a decoder's model; model_class: the class of that model, if it
-    is not EncoderDecoder."""
+    """Base class of encoder and decoder options.
+
+    default_layers: number of layers for small data.
+    accepts_any_width: whether the width of the inputs may differ from `width`.
+    linear, recurrent, gated: whether the network is linear or recurrent, or has gated cells.
+    gives: kind of output of a model with this decoder.
+    model_class: class of a model with this decoder; None: EncoderDecoder.
+    """
 
     kind: str
     default_layers: ClassVar[int] = 1
@@ -28,17 +35,17 @@ class NetworkOptions(Options):
 
     @property
     def features(self) -> dict[str, Any]:
-        """Return its features besides kind and sizes."""
+        """Return the features to describe besides kind and sizes."""
         return {}
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Return its kind, features and sizes, if any. name: of the part."""
+        """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
         sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
         found = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return default sizes by name, for this data and width."""
+        """Return the default sizes by option name, for this data and width."""
         return {"width": width, "layers": self.default_layers}
 
     def default_dropout(self, stats: DataStats, config: Any) -> float:
@@ -48,7 +55,7 @@ class NetworkOptions(Options):
         )
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Yield sizes once all kinds are set, and dropout once the length of the run is."""
+        """Yield sizes once all kinds are set, and dropout once the number of epochs is known."""
         model, training = config.model, config.training
         if not any(part.is_auto for part in model.sides.values()):
             sizes = self.default_sizes(stats, model.shared_width(self, stats))
@@ -60,8 +67,11 @@ class NetworkOptions(Options):
 
 
 class EncoderOptions(NetworkOptions):
-    """Base class of encoder options. direct: whether it takes vectors of any width unchanged;
-    default_pooling: the pooling that suits it best."""
+    """Base class of encoder options.
+
+    direct: whether vectors of any width are read without a projection.
+    default_pooling: the pooling that suits the encoder best.
+    """
 
     exports: ClassVar[frozenset[str]] = frozenset()
     direct: ClassVar[bool] = False
@@ -72,17 +82,17 @@ class EncoderOptions(NetworkOptions):
 
     @property
     def scale(self) -> float:
-        """Return the factor of the embeddings."""
+        """Return the factor that embeddings are multiplied by."""
         raise NotImplementedError
 
     @property
     def uses(self) -> frozenset[str]:
-        """Return which of `bias` and `edges` it uses."""
+        """Return which of `bias` and `edges` of a `Padded` input the encoder uses."""
         return frozenset()
 
     @property
     def positions_without_context(self) -> frozenset[str]:
-        """Return which of the `first` and `last` positions do not depend on the others."""
+        """Return which of the `first` and `last` outputs do not depend on other positions."""
         return frozenset()
 
     def output(self, inputs: int) -> int:
@@ -92,7 +102,7 @@ class EncoderOptions(NetworkOptions):
 
 
 def incompatibility(frontend: FrontendOptions, encoder: EncoderOptions) -> str | None:
-    """Return why an encoder does not support a frontend, or None."""
+    """Return the reason why an encoder does not support a frontend, or None."""
     lost = frontend.carries - encoder.uses
     if not lost:
         return None
@@ -109,10 +119,10 @@ def build_frontend(
     width: int | None = None,
     scale: float | None = None,
 ) -> Frontend:
-    """Return the frontend of an encoder; raise UserError if the encoder does not support it.
+    """Return the frontend of an encoder. Raise UserError if the encoder does not support it.
 
-    frontend: None: the default for these sources. width, scale: of its vectors (default: those of
-    the encoder).
+    frontend: options, by default those for this kind of input.
+    width, scale: width of the vectors and factor of embeddings, by default those of the encoder.
     """
     frontend = frontend or default_frontend(shape.kind)
     check_frontend(frontend, shape.kind)

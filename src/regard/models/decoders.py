@@ -1,6 +1,7 @@
-"""Decoders: `start(memory)` returns a State; `forward(x, State)` reads any number of tokens.
+"""The registry of decoders: the union of their options.
 
-The union of their options is the registry.
+`start(memory)` of a decoder returns the `State` before the first token. memory: encoder output.
+`forward(x, state)` reads one or more tokens.
 """
 
 from typing import Annotated

@@ -1,6 +1,8 @@
-"""Encoder-decoder models: a source in, a sequence of free length out.
+"""Encoder-decoder models, which map a source to a sequence of any length.
 
-B rows, S source length, T target length, D width, V vocabulary, N real target tokens.
+A fast path computes the same outputs faster, with fixed weights. A side is encoder or decoder.
+B sentences (rows of the batch), k beams per sentence, S source length, T target length, D width,
+V vocabulary, N target tokens without padding.
 """
 
 import math
@@ -30,7 +32,10 @@ from regard.nn.fast import claim, fast
 
 
 class EncoderDecoder(nn.Module):
-    """Encoder, decoder and head. Training calls it; decoding calls `start` and `step`."""
+    """An encoder, a decoder and an output layer.
+
+    Training calls `forward`. Decoding calls `start` and `step`.
+    """
 
     def __init__(
         self,
@@ -48,9 +53,9 @@ class EncoderDecoder(nn.Module):
         self.head = head
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Return the logits (N, V) of every real target token, row by row.
+        """Return the logits (N, V) of all target tokens but padding.
 
-        inputs: (B, T), the decoder inputs; None: the shifted target.
+        inputs: decoder inputs (B, T), by default the shifted target.
         """
         assert batch.source is not None and batch.target is not None
         inputs, mask = shifted(batch.target.data) if inputs is None else inputs, batch.target.mask
@@ -78,10 +83,11 @@ class EncoderDecoder(nn.Module):
 
 
 class FastEncoderDecoder:
-    """An EncoderDecoder in eval mode with the fast path of each part; its weights must not change.
+    """An EncoderDecoder in eval mode that uses the fast path of each module.
 
-    While recording or ablating, and for a step of several tokens, the model itself runs. A state
-    of the fast path is a state of the model with additional memory.
+    The weights must not change. The model itself runs while activations are recorded or heads are
+    ablated, and for steps of several tokens. A state of the fast path is a state of the model with
+    additional memory.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -91,7 +97,10 @@ class FastEncoderDecoder:
         self.head = fast(model.head)
 
     def start(self, source: Padded) -> State:
-        """Return the decoder state before the first token; while observed, that of the model."""
+        """Return the decoder state before the first token.
+
+        While recording or ablating, it is a state of the model without the fast path.
+        """
         if is_recording() or is_ablating():
             return self.model.start(source)
         encode = self.encode or (lambda rows: self.model.encoder(self.model.frontend(rows)))
@@ -115,18 +124,21 @@ class FastEncoderDecoder:
 
 
 def _is_plain_step(tokens: Tensor, state: State) -> bool:
-    """Whether a step is one token per row, from a state of the fast path, unobserved."""
+    """Return whether the fast path can run this step.
+
+    It needs one token per row, a state of the fast path, and no recording or ablation.
+    """
     unobserved = active_recorder() is None and not is_ablating()
     return tokens.shape[1] == 1 and "bias" in state.memory and unobserved
 
 
 def _with_memory(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
-    """Return the output of the model with the unchanged memory of the fast path."""
+    """Return the output x, and the state `after` with the memory of the fast path, if any."""
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
 class EncoderDecoderOptions(SourceModelOptions):
-    """Options of any encoder with any decoder."""
+    """Options of an encoder-decoder model: any encoder with any decoder."""
 
     decoder: Decoder = AutoOptions()
     tie_embeddings: bool = Field(
@@ -139,7 +151,7 @@ class EncoderDecoderOptions(SourceModelOptions):
 
     @property
     def gives(self) -> str:
-        """Return the output kind of the model: that of its decoder."""
+        """Return the kind of output, which the decoder determines."""
         return self.decoder.gives
 
     @model_validator(mode="after")
@@ -162,8 +174,10 @@ class EncoderDecoderOptions(SourceModelOptions):
             yield from self.auto_settings(stats.reason, embedding_width=size)
 
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
-        """Return the model for this input and target vocabulary size; `shared`: both sides share
-        the vocabulary."""
+        """Return the model for inputs of this shape.
+
+        target: size of the target vocabulary. shared: whether source and target share it.
+        """
         parts: tuple[Any, Any] = self.encoder, self.decoder  # sizes must be set
         encoder, decoder = parts
         sizes = self._inputs(encoder), self._inputs(decoder)
@@ -185,10 +199,10 @@ class EncoderDecoderOptions(SourceModelOptions):
         return model
 
     def _inputs(self, part: Any) -> int:
-        """Return the width of the input vectors of a side."""
+        """Return the width of the input vectors of the encoder or decoder."""
         return (self.embedding_width if part.accepts_any_width else None) or part.width
 
 
 def _scale(part: Any, inputs: int) -> float:
-    """Return the factor of the embeddings, which are initialized with variance 1 / inputs."""
+    """Return the factor of embeddings of width `inputs`, initialized with variance 1 / inputs."""
     return part.scale if inputs == part.width else math.sqrt(inputs)

@@ -1,6 +1,6 @@
 """Encoder-only models: one label per position, or one output per row.
 
-B rows, S length, D width, C outputs.
+B rows (examples of the batch), S length, D width, C outputs (labels or target numbers).
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from regard.nn.capture_hooks import record_attention
 
 
 class EncoderModel(nn.Module):
-    """Frontend, encoder, pooling (for one output per row) and head."""
+    """A frontend, an encoder, a pooling and an output layer (`head`)."""
 
     def __init__(
         self, frontend: nn.Module, encoder: nn.Module, pool: nn.Module, head: nn.Module
@@ -34,7 +34,7 @@ class EncoderModel(nn.Module):
         self.head = head
 
     def forward(self, batch: Batch) -> Outputs:
-        """Return the scores of all labels."""
+        """Return the logits (B, C), or (B, S, C) without pooling."""
         return self.head(self.pool(self.encoder(self.frontend(batch.source))))
 
 
@@ -42,23 +42,23 @@ class NoPooling(nn.Module):
     """No pooling: one vector per position."""
 
     def forward(self, encoded: Padded) -> Tensor:
-        """Return (B, S, D) unchanged."""
+        """Return the vectors (B, S, D) unchanged."""
         return encoded.data
 
 
 class Pool(nn.Module):
-    """The interface of a pooling: one vector per row."""
+    """The interface of poolings, which reduce the vectors of a row to one."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
 
     def forward(self, encoded: Padded) -> Tensor:
-        """Return (B, D) for (B, S, D)."""
+        """Return one vector (B, D) per row of vectors (B, S, D)."""
         raise NotImplementedError
 
 
 class MeanPool(Pool):
-    """The mean over all positions."""
+    """The mean over all positions without padding."""
 
     def forward(self, encoded: Padded) -> Tensor:
         real = encoded.mask.unsqueeze(-1)  # (B, S, 1)
@@ -66,7 +66,7 @@ class MeanPool(Pool):
 
 
 class MaxPool(Pool):
-    """The largest value over all positions."""
+    """The maximum of each component over all positions without padding."""
 
     def forward(self, encoded: Padded) -> Tensor:
         real = encoded.mask.unsqueeze(-1)
@@ -81,7 +81,7 @@ class FirstPool(Pool):
 
 
 class LastPool(Pool):
-    """The vector of the last position; for two directions, of the end of each."""
+    """The vector of the last position, or the final states of recurrent encoders."""
 
     def forward(self, encoded: Padded) -> Tensor:
         if encoded.summary is not None:
@@ -118,7 +118,7 @@ POOLS: dict[PoolKind, type[Pool]] = {
 
 
 class LabelHead(nn.Module):
-    """Independent labels: a linear layer."""
+    """A linear output layer, which predicts labels independently."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
@@ -126,12 +126,12 @@ class LabelHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, h: Tensor) -> Outputs:
-        """Return (..., C) for (..., D)."""
+        """Return the logits (..., C) for vectors (..., D)."""
         return Outputs(self.linear(h))
 
 
 class CrfHead(nn.Module):
-    """A linear layer, and a score per pair of neighboring labels (Lample et al. 2016)."""
+    """A CRF output layer: a linear layer and label transition scores (Lample et al. 2016)."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
@@ -140,12 +140,12 @@ class CrfHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, h: Tensor) -> Outputs:
-        """Return (B, S, C) for (B, S, D)."""
+        """Return the logits (B, S, C) for vectors (B, S, D), and the transition scores."""
         return Outputs(self.linear(h), transitions=self.transitions)
 
 
 class TaggerOptions(SourceModelOptions):
-    """Options of models with one label per position."""
+    """Options of taggers, which predict one label per position."""
 
     gives: ClassVar[str] = "labels"
     head: Literal["softmax", "crf"] = Field(
@@ -166,7 +166,7 @@ class TaggerOptions(SourceModelOptions):
         return 0.33
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
-        """Return the model for this input and number of labels."""
+        """Return the model for inputs of this shape. outputs: number of labels."""
         encoder: Any = self.encoder  # sizes must be set
         # The order of initialization determines the weights.
         frontend = build_frontend(self.frontend, encoder, shape)
@@ -176,7 +176,7 @@ class TaggerOptions(SourceModelOptions):
 
 
 class PooledOptions(SourceModelOptions):
-    """Options of models with one output per row."""
+    """Options of classifiers and regressors, which predict one output per row."""
 
     gives: ClassVar[str] = "labels"
     pooling: PoolKind | None = Field(None, description="pooling of the vectors of a row into one")
@@ -205,7 +205,7 @@ class PooledOptions(SourceModelOptions):
         return super().default_batch_tokens(stats)
 
     def default_epochs(self, stats: DataStats) -> float | None:
-        """Return 3 to 8 epochs for texts, which are overfitted quickly."""
+        """Return 3 to 8 epochs for texts, because models overfit them quickly."""
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
@@ -216,7 +216,7 @@ class PooledOptions(SourceModelOptions):
             )
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
-        """Return the model for this input and number of outputs."""
+        """Return the model for inputs of this shape. outputs: number of labels or targets."""
         encoder: Any = self.encoder  # sizes must be set
         assert self.pooling
         if shape.kind == "text" and self.pooling in encoder.positions_without_context:

@@ -1,6 +1,6 @@
-"""Encoders: Padded vectors in, Padded vectors out, the same length.
+"""The registry of encoders: the union of their options.
 
-The union of their options is the registry.
+An encoder maps `Padded` vectors to `Padded` vectors of the same length.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ from regard.models.window import LinearEncoderOptions, MlpEncoderOptions, Window
 
 
 class AutoOptions(Options):
-    """The kind is set from the data, or to that of the other side if that is set."""
+    """Placeholder options of an encoder or decoder whose kind is chosen automatically.
+
+    The kind is that of the other side (decoder or encoder) if it is set, or depends on the data.
+    """
 
     is_auto: ClassVar[bool] = True
     gives: ClassVar[str] = "steps"
@@ -41,7 +44,7 @@ Encoder = Annotated[
 
 
 class SourceModelOptions(ModelOptions):
-    """Base class of the options of models with a source."""
+    """Base class of options of models with an encoder."""
 
     frontend: Frontends | None = Field(None, description="how sources become vectors")
     encoder: Encoder = AutoOptions()

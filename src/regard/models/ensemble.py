@@ -1,6 +1,7 @@
-"""Ensembles: the mean of the probabilities of several models.
+"""Ensembles, which average the probabilities of several models.
 
-B rows, k beams, T target length, V vocabulary, N real target tokens.
+B sentences (rows of the batch), k beams per sentence, T target length, V vocabulary, N target
+tokens without padding.
 """
 
 import math
@@ -15,7 +16,7 @@ from regard.nn.fast import fast
 
 
 class Ensemble(nn.Module):
-    """Models with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
+    """An ensemble of models with the same vocabularies, in eval mode."""
 
     why_not_inspectable = "ensembles cannot be inspected; inspect each model separately"
 
@@ -25,15 +26,15 @@ class Ensemble(nn.Module):
         self._steppers = [fast(model.eval()) for model in models]
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Return the log probabilities (N, V) of every real target token, row by row."""
+        """Return the log probabilities (N, V) of all target tokens but padding."""
         return Outputs(_mean([model(batch, inputs).logits for model in self.models]))
 
     def start(self, source: Padded) -> State:
-        """Return the state of all models before the first token."""
+        """Return the decoder states of all models before the first token, as one state."""
         return _joined([stepper.start(source) for stepper in self._steppers])
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the log probabilities (k*B, T, V) after each token (k*B, T), and the new state."""
+        """Return the log probabilities (k*B, T, V) after each token, and the new state."""
         parts = zip(self._steppers, state.memory, state.past, strict=True)
         found = [stepper.step(tokens, State(*own)) for stepper, *own in parts]
         return _mean([logits for logits, _ in found]), _joined([after for _, after in found])
@@ -44,6 +45,6 @@ def _joined(states: list[State]) -> State:
 
 
 def _mean(logits: list[Tensor]) -> Tensor:
-    """Return the logarithm of the mean of the probabilities."""
+    """Return the logarithm of the mean of the models' probabilities."""
     each = torch.stack([one.float().log_softmax(-1) for one in logits])
     return each.logsumexp(0) - math.log(len(logits))

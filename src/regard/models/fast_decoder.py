@@ -1,6 +1,6 @@
-"""The interface of fast decoders.
+"""The interface of fast decoders, which read one token per row with fixed weights.
 
-B sentences, k beams of each, R = k * B rows, D width.
+B sentences, k beams per sentence, R = k * B rows, D width.
 """
 
 from abc import ABC, abstractmethod
@@ -13,15 +13,15 @@ from regard.data.tensors.tree import Tree
 
 
 class FastDecoder(ABC):
-    """A decoder with its embedding, for one token per row.
+    """A decoder and its embedding, for one token per row.
 
-    Its states are those of the decoder with additional memory, including a "bias".
+    A state is a state of the original decoder with additional memory, including a "bias".
     """
 
     @abstractmethod
     def start(self, memory: Padded, past: Tree) -> State:
-        """Return the state before the first token; past: the initial past of the decoder."""
+        """Return the state before the first token. past: initial past of the original decoder."""
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the vectors (R, D) of one token per row (R, 1), and the new state."""
+        """Return the output vectors (R, D) for one token per row (R, 1), and the new state."""

@@ -1,9 +1,9 @@
-"""Fast paths of recurrent encoders and decoders on a CPU.
+"""Fast paths of recurrent encoders and decoders on a CPU: the same outputs with less overhead.
 
-The layer that joins state and context is linear before its tanh, so the memory is projected once
-before the first step, and no step multiplies a context with a matrix.
+The decoder computes tanh(W [h; context]), where the context is a weighted mean of the memory (the
+encoder output). So the memory is multiplied by W once, before the first step.
 
-B sentences, k beams of each, R = k * B rows, S source length, D width, G = gates * D.
+B sentences, k beams per sentence, R = k * B rows, S source length, D width, G = gates * D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,12 +22,14 @@ from regard.nn.fast import claim, fast, padding_bias
 from regard.nn.fast_cells import FastCell, tanh
 from regard.nn.recurrent import Hidden, final_states
 
-MAX_TABLE = 1 << 22  # values of a table of token gates
+MAX_TABLE = 1 << 22  # maximum number of values in a table of token gates
 
 
 def token_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
-    """Return a function from tokens (...) to the input part of the gates (..., G), a table lookup
-    for small vocabularies."""
+    """Return a function that maps tokens (...) to W x + b of the gates (..., G).
+
+    It is a table lookup for small vocabularies.
+    """
     read, table = fast(embed), claim(embed, "fused")
     if table is not None and table.weight.is_floating_point():
         tokens = torch.arange(len(table.weight))
@@ -38,8 +40,10 @@ def token_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
 
 
 class FastRecurrentEncoder:
-    """Tokens to states. sides: the layers that read from the left and, if bidirectional, those
-    that read from the right."""
+    """A recurrent encoder of tokens.
+
+    sides: the layers of the forward direction and, if bidirectional, of the backward direction.
+    """
 
     def __init__(self, embed: nn.Module, sides: Sequence[Sequence[FastCell]]) -> None:
         self.layers = list(zip(*sides, strict=True))
@@ -47,7 +51,7 @@ class FastRecurrentEncoder:
         self.gates = [token_gates(embed, cell) for cell in self.layers[0]]
 
     def __call__(self, source: Padded) -> Padded:
-        """Return (B, S, D) for tokens (B, S)."""
+        """Return the states (B, S, D) for tokens (B, S)."""
         tokens = source.data.t()  # (S, B)
         mask = None if bool(source.mask.all()) else source.mask.t().unsqueeze(-1)  # (S, B, 1)
         x = _read(self.layers[0], [gates(tokens) for gates in self.gates], mask)
@@ -59,8 +63,10 @@ class FastRecurrentEncoder:
 
 
 def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -> Tensor:
-    """Return the states (S, B, D) of a layer for the input part of its gates (S, B, G), with both
-    directions if there are two cells."""
+    """Return the states (S, B, D) of a layer, of both directions if there are two cells.
+
+    gates: W x + b of the gates (S, B, G) per cell. mask: (S, B, 1), None without padding.
+    """
     left, *right = zip(cells, gates, strict=True)
     states = [left[0].read(left[1], None, False)]
     states += [cell.read(part, mask, True) for cell, part in right]
@@ -68,7 +74,7 @@ def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -
 
 
 class FastRecurrentDecoder(FastDecoder):
-    """A recurrent decoder. first: returns the initial hidden state for a memory and rows."""
+    """A recurrent decoder. first: returns the initial hidden state for a memory and R rows."""
 
     def __init__(
         self,
@@ -89,7 +95,7 @@ class FastRecurrentDecoder(FastDecoder):
         self.state, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
     def start(self, memory: Padded, past: Tree) -> State:
-        """Return the initial state, with keys and projected contexts."""
+        """Return the state before the first token, with keys and projected values."""
         keys, values = self.score.start(memory)
         bias = None if keys is None else padding_bias(memory.mask, memory.data)
         parts: dict[str, Any] = {
@@ -117,7 +123,7 @@ class FastRecurrentDecoder(FastDecoder):
         return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
 
     def _attend(self, x: Tensor, state: State) -> Tensor:
-        """Return the states (R, D) joined with their contexts."""
+        """Return tanh(W [h; context]) (R, D) for hidden vectors x (R, D)."""
         values, bias, keys = (state.memory[name] for name in ("values", "bias", "keys"))
         B, k = len(values), len(x) // len(values)
         if keys is None:

@@ -1,6 +1,8 @@
-"""Standard Transformers by the fused step; the source keys are projected before the first one.
+"""Fast paths of standard Transformers: one compiled function runs all layers (`nn.fused`).
 
-B sentences, k beams of each, R = k * B rows, S source length, H heads, K head width, D width.
+Keys and values of the source are projected once, before the first step.
+B sentences, k beams per sentence, R = k * B rows, S source length, H heads, K head width, D width,
+M memory width.
 """
 
 from typing import Any
@@ -29,7 +31,7 @@ from regard.nn.positions import Position
 
 
 class FastTransformerEncoder:
-    """All layers of an encoder in one call."""
+    """A Transformer encoder that runs all layers in one call."""
 
     def __init__(self, layers: list[FusedLayer], positions: Position, norm: FusedNorm) -> None:
         self.positions, self._norm = positions, norm_weights(norm)
@@ -37,7 +39,7 @@ class FastTransformerEncoder:
         self._run = compiled(encode)
 
     def __call__(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, D)."""
+        """Return the encoder output (B, S, D) for vectors (B, S, D)."""
         B, S = source.mask.shape
         x = self.positions.embed(source.data, 0).flatten(0, 1)  # (B*S, D)
         bias = padding_bias(source.mask, x)
@@ -46,7 +48,7 @@ class FastTransformerEncoder:
 
 
 class FastTransformerDecoder(FastDecoder):
-    """All layers of a decoder in one call, for one token per row."""
+    """A Transformer decoder that runs all layers in one call, for one token per row."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class FastTransformerDecoder(FastDecoder):
         self._run = compiled(decode)
 
     def start(self, memory: Padded, past: Tree) -> State:
-        """Return the initial state, with the projected keys."""
+        """Return the state before the first token, with projected keys and values."""
         keys = [self._projected(own, memory.data) for own in self.keys]
         bias = padding_bias(memory.mask, memory.data)
         return State({"encoded": memory, "keys": keys, "bias": bias}, past)
@@ -109,7 +111,7 @@ class FastTransformerDecoder(FastDecoder):
         return normalize(x, *self._norm), State(memory, after)
 
     def _position(self, at: int) -> Tensor:
-        """Return the vector (1, D) that is added at this position."""
+        """Return the position embedding (1, D) at this position."""
         if at not in self._positions:
             like = self.weights[0][0]
             self._positions[at] = self.positions.embed(like.new_zeros(1, 1, self._width), at)[0]
@@ -117,7 +119,7 @@ class FastTransformerDecoder(FastDecoder):
 
 
 def _packed(weight: Tensor) -> Tensor:
-    """Return a transposed matrix, which multiplies fastest with few rows; others unchanged."""
+    """Return a matrix transposed, which is fastest for few rows. Return a vector unchanged."""
     return weight.t().contiguous() if weight.dim() == 2 else weight
 
 

@@ -1,5 +1,7 @@
-"""Counts of n-grams and their discounts, by interpolated modified Kneser-Ney smoothing.
+"""Counts and discounts of n-grams for interpolated modified Kneser-Ney smoothing.
 
+Level n has all n-grams of length n. The key of an n-gram is V times the index of its first n - 1
+tokens in level n - 1, plus its last token.
 N tokens of a text, M n-grams of a level, V vocabulary.
 """
 
@@ -7,7 +9,7 @@ import numpy as np
 
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 
-NON_TEXT_IDS = [PAD, BOS, MASK]  # tokens that occur in no text; UNK may
+NON_TEXT_IDS = [PAD, BOS, MASK]  # special tokens that occur in no text, unlike UNK
 
 
 def count(
@@ -16,11 +18,14 @@ def count(
     """Return the keys and counts of each level, from 1 to `order`, for a text (N,).
 
     Level 1 has all V tokens, so that its indices are the tokens themselves.
+    times: how often each token counts (N,), by default once.
     """
     V, counted = vocabulary, ~np.isin(tokens, NON_TEXT_IDS)
     ends = tokens == EOS
-    contexts = _shift(np.where(ends, BOS, tokens), BOS)  # (N,) indices one level up
-    indices = tokens  # (N,) of the n-gram that ends here; -1: none
+    contexts = _shift(
+        np.where(ends, BOS, tokens), BOS
+    )  # (N,) index of the context in the previous level
+    indices = tokens  # (N,) index of the n-gram that ends at the token; -1: none
     keys = [np.arange(V)]
     counts = [np.bincount(tokens[counted], None if times is None else times[counted], V)]
     for _ in range(1, order):
@@ -41,7 +46,10 @@ def count(
 def discount(
     keys: np.ndarray, counts: np.ndarray, vocabulary: int, contexts: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the discounted probabilities (M,) of a level, and the backoff weight per context."""
+    """Return the discounted probabilities (M,) of a level, and the backoff weight per context.
+
+    contexts: number of contexts.
+    """
     context = keys // vocabulary  # (M,)
     discounted = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3).astype(np.int64)]
     totals = np.bincount(context, counts, contexts)
@@ -53,7 +61,7 @@ def discount(
 def discounts(counts: np.ndarray) -> tuple[float, float, float]:
     """Return D1, D2 and D3+ from the numbers of n-grams with counts 1 to 4 (Chen and Goodman 1999).
 
-    If these are too few: 0.5, 1 and 1.5, as in KenLM (Heafield et al. 2013).
+    If the data does not suffice, return 0.5, 1 and 1.5, as KenLM does (Heafield et al. 2013).
     """
     n1, n2, n3, n4 = (int((counts == k).sum()) for k in (1, 2, 3, 4))
     if min(n1, n2, n3, n4) > 0:

@@ -1,6 +1,6 @@
-"""Masked language models: an encoder predicts masked tokens (BERT).
+"""Masked language models, in which an encoder predicts masked tokens (BERT).
 
-B rows, S length, D width, V vocabulary, N masked tokens.
+B rows (sequences of the batch), S length, D width, V vocabulary, N masked tokens.
 """
 
 from typing import Any, ClassVar, Literal
@@ -19,9 +19,9 @@ from regard.models.output_layer import OutputLayer
 
 
 class MaskedModel(nn.Module):
-    """Frontend and encoder, as in taggers and classifiers, and an output layer over all tokens."""
+    """A frontend and an encoder, as in taggers and classifiers, and an output layer over tokens."""
 
-    scores_targets: ClassVar[bool] = False  # the objective samples the tokens that it predicts
+    scores_targets: ClassVar[bool] = False  # the tokens to predict are sampled
 
     def __init__(self, frontend: Frontend, encoder: nn.Module, width: int) -> None:
         super().__init__()
@@ -34,19 +34,19 @@ class MaskedModel(nn.Module):
         self.head = OutputLayer(tokens, bias=True)
 
     def forward(self, batch: Batch, positions: Tensor) -> Outputs:
-        """Return the logits (N, V) of the tokens at the masked positions (B, S)."""
+        """Return the logits (N, V) of the masked tokens. positions: where they are (B, S)."""
         h = self.encoder(self.frontend(batch.source)).data[positions]  # (N, D)
         return Outputs(self.head(self.norm(F.gelu(self.narrow(h)))))
 
 
 class MaskedOptions(TextModelOptions, SourceModelOptions):
-    """Options of a masked language model, for use with --init-from."""
+    """Options of a masked language model, from which --init-from initializes other models."""
 
     gives: ClassVar[str] = "masked"
     kind: Literal["masked"] = "masked"
 
     def build(self, shape: InputShape) -> MaskedModel:
-        """Return the model for this input."""
+        """Return the model for inputs of this shape."""
         encoder: Any = self.encoder  # sizes must be set
         frontend = build_frontend(self.frontend, encoder, shape)
         if frontend.table is None:

@@ -1,4 +1,7 @@
-"""Maximum sequence lengths of models with learned positions."""
+"""Maximum sequence lengths of models, for example with learned positions.
+
+A side of a model is its encoder or its decoder.
+"""
 
 from torch import nn
 
@@ -9,21 +12,21 @@ SIDES = ("encoder", "decoder")
 
 
 def max_length(model: nn.Module, side: str) -> int | None:
-    """Return the maximum length of a side of a model or ensemble, EOS included; None: any."""
+    """Return the maximum length of a side of a model or ensemble, EOS included, or None."""
     members = getattr(model, "models", [model])
     lengths = [getattr(getattr(one, side, None), "length", None) for one in members]
     return min((length for length in lengths if length is not None), default=None)
 
 
 def check_length(model: nn.Module, side: str, length: int) -> None:
-    """Raise UserError if a sequence is too long for a side."""
+    """Raise UserError if a sequence of this length is too long for a side of a model."""
     limit = max_length(model, side)
     if limit is not None and length > limit:
         raise too_long(length, limit, f"model.{side}.positions")
 
 
 def has_max_length(model: nn.Module) -> bool:
-    """Whether a side of a model has a maximum length."""
+    """Return whether a side of a model has a maximum length."""
     return any(max_length(model, side) is not None for side in SIDES)
 
 

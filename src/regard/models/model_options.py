@@ -1,4 +1,8 @@
-"""Base classes of model options, and their defaults."""
+"""Base classes of model options, and their defaults.
+
+A side of a model is its encoder or its decoder. A side is sized if all its options but dropout
+are set.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,38 +16,38 @@ class ModelOptions(Options):
 
     @property
     def sides(self) -> dict[str, Any]:
-        """Return the options of its encoder and decoder, if any."""
+        """Return the options of the encoder and the decoder, if any."""
         return {name: part for name, part in self if name in ("encoder", "decoder")}
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the kind and sizes of each part, for JSON."""
+        """Return the kind and sizes of each side, for JSON."""
         return [part.describe(name) for name, part in self.sides.items()]
 
     @property
     def is_sized(self) -> bool:
-        """Whether all settings of its sides but dropout are set."""
+        """Return whether all options of the sides, except dropout, are set."""
         return not any(
             part.is_auto or any(value is None for name, value in part if name != "dropout")
             for part in self.sides.values()
         )
 
     def shared_width(self, side: Any, stats: DataStats) -> int:
-        """Return the width of a side: its own, that of the other side, or the default."""
+        """Return the width of a side, of the other side if that is unset, or the default."""
         widths = [part.width for part in (side, *self.sides.values()) if part.width]
         return widths[0] if widths else self.default_width(stats)
 
     def weights(self, stats: DataStats) -> int:
-        """Return the approximate number of weights; its sides must be sized."""
+        """Return the approximate number of weights. The sides must be sized."""
         sides = list(self.sides.values())
         count = sum(12 * getattr(part, "layers", 1) * part.width**2 for part in sides)
         return count + (stats.outputs * sides[-1].width if sides else 1)
 
     def is_convex(self, stats: DataStats) -> bool:
-        """Whether its loss is convex, so that large steps find the optimum."""
+        """Return whether the loss is convex, so that large steps find the optimum."""
         return bool(stats.vectors) and all(part.linear for part in self.sides.values())
 
     def closed_form(self, stats: DataStats, objective: Any) -> bool:
-        """Whether it has a closed-form solution for an objective."""
+        """Return whether there is a closed-form solution for the objective."""
         return self.is_convex(stats) and objective.least_squares
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
@@ -53,31 +57,33 @@ class ModelOptions(Options):
         return "recurrent", "short character sequences: an LSTM converges faster"
 
     def default_width(self, stats: DataStats) -> int:
-        """Return the default width: larger data, wider vectors."""
+        """Return the default width, which grows with the data."""
         if stats.subwords:
             return 192 if stats.tokens < 5_000_000 else 256 if stats.tokens < 50_000_000 else 512
         return 256 if stats.is_large else 128
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
-        """Return the default dropout: higher for more epochs, 0 for few."""
+        """Return the default dropout, which grows with the number of epochs (`passes`)."""
         return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
 
     def default_batch_tokens(self, stats: DataStats) -> int:
-        """Return the default batch size in tokens, with enough updates per epoch."""
+        """Return the default batch size in tokens, which leaves enough updates per epoch."""
         return 4096 if stats.tokens >= 5_000_000 else 800 if stats.is_large else 512
 
     def default_lr(self, stats: DataStats) -> float:
-        """Return the default peak learning rate of AdamW: twice as high for gated cells over
-        characters."""
+        """Return the default peak learning rate of AdamW.
+
+        It is twice as high for gated cells and few tokens.
+        """
         gated = all(part.gated for part in self.sides.values())
         return 4e-3 if stats.has_few_tokens and gated else 2e-3
 
     def default_epochs(self, stats: DataStats) -> float | None:
-        """Return the default number of epochs if the model overfits quickly, else None."""
+        """Return the default number of epochs if the model overfits quickly, otherwise None."""
         return None
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Yield unset kinds: that of the other side if it is set, otherwise the default."""
+        """Yield a kind for each side without one: that of the other side, or the default."""
         named = [part.kind for part in self.sides.values() if not part.is_auto]
         for side, part in self.sides.items():
             if part.is_auto:
@@ -97,5 +103,5 @@ class TextModelOptions(ModelOptions):
         return 1024
 
     def default_lr(self, stats: DataStats) -> float:
-        """Return the default peak learning rate: twice as high for recurrent models."""
+        """Return the default peak learning rate, which is twice as high for recurrent models."""
         return 4e-3 if all(part.recurrent for part in self.sides.values()) else 2e-3

@@ -1,5 +1,6 @@
-"""An n-gram language model with modified Kneser-Ney smoothing: counted, not trained.
+"""An n-gram language model with modified Kneser-Ney smoothing, estimated from counts.
 
+Level n of a trie has all n-grams of length n. Level n - 1 is "one level up".
 B rows, T length, V vocabulary, N tokens of a text, M n-grams of a level, P positions.
 """
 
@@ -24,9 +25,9 @@ class Level(nn.Module):
     """The n-grams of one length n > 1, as a level of a trie in sorted arrays.
 
     An n-gram is identified by its index in `keys`. Its key is V times the index of its first
-    n - 1 tokens one level up, plus its last token, so n-grams with the same prefix are neighbors.
-    share: their discounted probability; rest: for each index one level up, the backoff weight of
-    the shorter context (1 if unknown).
+    n - 1 tokens one level up, plus its last token. So n-grams with the same prefix are neighbors.
+    share: discounted probability of each n-gram.
+    rest: backoff weight of each context, which is an n-gram one level up; 1 for unknown contexts.
     """
 
     keys: Tensor
@@ -39,13 +40,16 @@ class Level(nn.Module):
         self.fill(torch.zeros(0, dtype=torch.int64), torch.zeros(0), torch.zeros(0))
 
     def fill(self, keys: Tensor, share: Tensor, rest: Tensor) -> None:
-        """Set keys (M,), share (M,) and rest (M one level up,)."""
+        """Set keys (M,), share (M,) and rest, which has the length of `keys` one level up."""
         self.register_buffer("keys", keys)
         self.register_buffer("share", share)
         self.register_buffer("rest", rest)
 
     def find(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """Return the indices (P,) of these n-grams; -1 for unknown ones or contexts."""
+        """Return the indices (P,) of n-grams, -1 for unknown n-grams or contexts.
+
+        contexts: index of the first n - 1 tokens one level up (P,). tokens: last token (P,).
+        """
         if not len(self.keys):
             return torch.full_like(contexts, -1)
         keys = contexts * self.vocabulary + tokens
@@ -53,13 +57,16 @@ class Level(nn.Module):
         return torch.where((contexts >= 0) & (self.keys[indices] == keys), indices, -1)
 
     def rests(self, contexts: Tensor) -> Tensor:
-        """Return the backoff weight of each context (P,); 1 for a context of -1."""
+        """Return the backoff weight of each context (P,), 1 for unknown contexts (-1)."""
         if not len(self.keys):
             return torch.ones_like(contexts, dtype=self.share.dtype)
         return torch.where(contexts >= 0, self.rest[contexts.clamp(min=0)], 1.0)
 
     def add(self, p: Tensor, contexts: Tensor) -> Tensor:
-        """Return the distributions (P, V) of `contexts` (P,), from those of shorter contexts."""
+        """Return the distributions (P, V) after `contexts` (P,).
+
+        p: the distributions (P, V) after the contexts without their first token.
+        """
         first = torch.searchsorted(self.keys, contexts * self.vocabulary)  # (P,)
         after = torch.searchsorted(self.keys, (contexts + 1) * self.vocabulary)
         counts = torch.where(contexts >= 0, after - first, 0)
@@ -72,7 +79,7 @@ class Level(nn.Module):
         return p
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *more: Any) -> None:
-        """Load tables of any length: their sizes depend on the text, not on the options."""
+        """Load buffers of any length, because their length depends on the training text."""
         for name, own in list(self.named_buffers()):
             loaded = state_dict.get(prefix + name, own)
             self.register_buffer(name, own.new_empty(loaded.shape))
@@ -80,21 +87,24 @@ class Level(nn.Module):
 
 
 class NGram(nn.Module):
-    """Interpolated modified Kneser-Ney smoothing (Chen and Goodman 1999).
+    """An n-gram model with interpolated modified Kneser-Ney smoothing (Chen and Goodman 1999).
 
     p(w | h) = (c(hw) - D(c(hw))) / c(h) + rest(h) p(w | h without its first token)
 
-    The longest n-grams have their counts in the text, shorter ones the number of distinct
-    tokens they follow (Kneser and Ney 1995). The last rest is uniform over all tokens but PAD, BOS
-    and MASK. A document starts after one BOS and ends with EOS. At its start contexts are shorter;
-    n-grams that start with BOS follow nothing and keep their counts in the text.
+    c of the longest n-grams is their count in the text. c of shorter n-grams is the number of
+    distinct tokens that precede them (Kneser and Ney 1995). Unigrams back off to the uniform
+    distribution over all tokens except PAD, BOS and MASK. A document starts after one BOS and ends
+    with EOS. Contexts are shorter at its start. N-grams that start with BOS have no preceding
+    token and keep their count in the text.
     """
 
-    scores_targets: ClassVar[bool] = False  # only its loss is diagnosed: it memorizes its text
+    scores_targets: ClassVar[bool] = (
+        False  # the model memorizes its text, so diagnose reports only the loss
+    )
     unigram: Tensor
 
-    unbounded = True  # its context is unbounded
-    only_counts: ClassVar[bool] = True  # no layers to inspect
+    unbounded = True  # whether the context length is unbounded
+    only_counts: ClassVar[bool] = True  # whether the model has no layers to inspect
 
     def __init__(self, vocabulary: int, order: int) -> None:
         super().__init__()
@@ -108,9 +118,9 @@ class NGram(nn.Module):
     def solve(
         self, stream: np.ndarray | Tensor, weights: np.ndarray | Tensor | None = None
     ) -> None:
-        """Count a text (N,) of concatenated documents, each with a final EOS.
+        """Estimate the model from a text (N,) of concatenated documents, each with a final EOS.
 
-        weights: (N,) integers > 0, how often each token counts; None: once.
+        weights: how often each token counts (N,), integers > 0, by default 1.
         """
         tokens = np.asarray(stream, dtype=np.int64)
         times = None if weights is None else np.asarray(weights, dtype=np.int64)
@@ -131,9 +141,9 @@ class NGram(nn.Module):
         return cast("list[Level]", list(self.levels))
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Return the log probabilities (P, V) of every real token, and the state to carry over.
+        """Return the log probabilities (P, V) of all tokens but padding, and the state to carry.
 
-        inputs: (B, T), the model inputs; None: the shifted target.
+        inputs: model inputs (B, T), by default the shifted target.
         """
         assert batch.target is not None
         tokens = batch.target.data
@@ -145,14 +155,14 @@ class NGram(nn.Module):
         return Outputs(logits[batch.target.mask], state.past)
 
     def start(self, rows: int) -> State:
-        """Return the state before the first token: PAD for missing tokens."""
+        """Return the state before the first token, with PAD for missing previous tokens."""
         past = torch.full((rows, self.order - 1), PAD, device=self.unigram.device)
         return State({}, {"tokens": past})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Return the log probabilities (B, T, V) after each token (B, T), and the new state.
 
-        -inf for PAD, BOS and MASK. After EOS or BOS a new document starts.
+        PAD, BOS and MASK get -inf. After EOS or BOS a new document starts.
         """
         tokens = tokens.to(self.unigram.device)
         history = torch.cat([state.past["tokens"], tokens], 1)  # (B, order - 1 + T)
@@ -168,7 +178,7 @@ class NGram(nn.Module):
         return logits, State({}, {"tokens": history[:, tokens.shape[1] :]})
 
     def log_probabilities(self, stream: np.ndarray | Tensor) -> Tensor:
-        """Return log p (N,) of each token of a text (N,), given its prefix in the document."""
+        """Return the log probability (N,) of each token of a text (N,), given the tokens before."""
         tokens = torch.as_tensor(stream, dtype=torch.int64, device=self.unigram.device)
         ends = tokens == EOS
         contexts = F.pad(torch.where(ends, BOS, tokens), (1, 0), value=BOS)[:-1]
@@ -183,7 +193,7 @@ class NGram(nn.Module):
 
 
 class NGramOptions(TextModelOptions):
-    """Options of smoothed n-gram counts: no network, no training steps."""
+    """Options of an n-gram language model, which has no network and no training steps."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
@@ -196,5 +206,5 @@ class NGramOptions(TextModelOptions):
         return True
 
     def build(self, shape: InputShape) -> NGram:
-        """Return the untrained model for this input."""
+        """Return the untrained model for inputs of this shape."""
         return NGram(shape.size, self.order)

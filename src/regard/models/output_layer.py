@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from regard.nn.int8 import Int8Linear, Weights
 
-LARGE = 1 << 18  # weights of a matrix
+LARGE = 1 << 18  # minimum number of weights for which packed weights are faster
 
 
 class OutputLayer(nn.Module):
-    """A linear layer to logits, tied to an embedding (Press and Wolf 2017) or not."""
+    """A linear layer that computes logits. It may be tied to an embedding (Press and Wolf 2017)."""
 
     def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class OutputLayer(nn.Module):
         self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return (..., V) for (..., D)."""
+        """Return the logits (..., V) for vectors (..., D)."""
         return F.linear(h, self.weight, self.bias)
 
     def int8(self, weights: Weights) -> Int8Linear:
@@ -32,9 +32,9 @@ class OutputLayer(nn.Module):
         return Int8Linear(weights.matrix(self.weight), bias)
 
     def fast(self) -> Callable[[Tensor], Tensor]:
-        """Return a function (R, D) to (R, V) by oneDNN with packed weights, if available.
+        """Return a function that maps vectors (R, D) to logits (R, V).
 
-        It is up to twice as fast for a large matrix, and slower for a small one.
+        Large matrices use oneDNN with packed weights, if available, which is up to twice as fast.
         """
         if self.weight.device.type != "cpu":
             return self

@@ -1,6 +1,8 @@
-"""Recurrent encoders and decoders, and their settings.
+"""Recurrent encoders and decoders, and their options.
 
-B sentences, k beams, R = k * B rows, S source length, T target length, D width, M memory width.
+The memory is the encoder output. A fast path computes the same outputs faster (`nn.fast`).
+B sentences, k beams per sentence, R = k * B rows, S source length, T target length, D width,
+L layers.
 """
 
 import math
@@ -28,7 +30,7 @@ from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, final_s
 
 
 class RecurrentEncoder(nn.Module):
-    """Recurrent layers; the summary is the final state (of each direction)."""
+    """An encoder of recurrent layers. The summary of a row is its final state per direction."""
 
     def __init__(self, body: Recurrence | Bidirectional, dropout: float) -> None:
         super().__init__()
@@ -36,7 +38,7 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, inputs)."""
+        """Return the states (B, S, D) for vectors (B, S, inputs)."""
         x = self.dropout(source.data)
         both = isinstance(self.body, Bidirectional)
         states = self.body(x, source.mask) if both else self.body(x)[0]
@@ -44,7 +46,7 @@ class RecurrentEncoder(nn.Module):
         return found._replace(summary=final_states(found, both))
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
-        """Return a fast path with the lookup of the frontend, if the layers are torch's."""
+        """Return the fast path, if the frontend is an embedding and all layers are from torch."""
         embed = claim(frontend, "lookup")
         sides = [fast_cells(side) for side in claim(self.body, "sides") or ()]
         known = [side for side in sides if side is not None]
@@ -54,11 +56,11 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentDecoder(nn.Module):
-    """Recurrent layers, then attention to the source: out = tanh(W [h; context]).
+    """A decoder of recurrent layers with attention to the source: out = tanh(W [h; context]).
 
-    (Luong et al. 2015, eq. 5.) The initial state is tanh of a linear layer of the source summary
-    (Bahdanau et al. 2015, A.2.2). With `input_feeding`, the previous output is part of the next
-    input (Luong 3.3); training is then sequential and slower.
+    (Luong et al. 2015, eq. 5.) The initial hidden state is tanh(V summary), where the summary is
+    one vector per source (Bahdanau et al. 2015, A.2.2). With `input_feeding`, the previous output
+    is part of the next input (Luong et al. 2015, 3.3), which makes training sequential and slower.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class RecurrentDecoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, memory: Padded) -> State:
-        """Return the state before the first token; the first call computes the initial state."""
+        """Return the state before the first token. `forward` computes the initial hidden state."""
         past = {"hidden": None, "last": None, "score": None}
         return State({"encoded": memory, "keys": None}, past)
 
@@ -97,7 +99,10 @@ class RecurrentDecoder(nn.Module):
         return torch.cat(steps, 1), state
 
     def _initialized(self, x: Tensor, state: State) -> State:
-        """Return the state with initial hidden vectors, and zeros for the previous output."""
+        """Return the state with missing entries filled in.
+
+        Hidden vectors come from the source. The previous output is zero.
+        """
         past = state.past
         if past["hidden"] is None:
             past = past | {"hidden": self.first(state.memory["encoded"], len(x))}
@@ -106,7 +111,7 @@ class RecurrentDecoder(nn.Module):
         return State(state.memory, past)
 
     def _read(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Return the output for tokens x (R, T, D); with input feeding, T is 1."""
+        """Return the output for x (R, T, D), and the new state. With input feeding, T is 1."""
         memory, past = state.memory["encoded"], state.past
         fed = torch.cat([x, past["last"]], -1) if self.input_feeding else x
         h, hidden = self.body(fed, past["hidden"])
@@ -117,14 +122,17 @@ class RecurrentDecoder(nn.Module):
         return out, State({"encoded": memory, "keys": keys}, after)
 
     def first(self, memory: Padded, rows: int) -> Hidden:
-        """Return the initial hidden state (R, L, D) of each part, from the source."""
+        """Return the initial hidden state, with `parts` tensors (R, L, D), from the source.
+
+        An LSTM has two parts: the hidden and the cell state.
+        """
         first = torch.tanh(self.bridge(memory.pooled()))  # (B, parts * L * D)
         first = first.repeat_interleave(rows // len(first), 0)
         shape = (self.body.parts, len(self.body.layers), -1)
         return first.unflatten(-1, shape).unbind(1)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """Return a fast path with the embedding of its tokens, if its parts support it."""
+        """Return the fast path, if all modules support it. embed: embedding of the tokens."""
         plain, score = claim(self.body, "sides"), claim(self.score, "fast")
         cells = fast_cells(plain[0]) if plain else None
         if cells is None or score is None or type(self.join) is not nn.Linear:
@@ -133,7 +141,7 @@ class RecurrentDecoder(nn.Module):
 
 
 class RecurrentOptions(NetworkOptions):
-    """Common options of recurrent encoders and decoders; None is set from the data."""
+    """Common options of recurrent encoders and decoders. None is replaced by a default."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     accepts_any_width: ClassVar[bool] = True
@@ -151,7 +159,7 @@ class RecurrentOptions(NetworkOptions):
 
     @property
     def gated(self) -> bool:  # type: ignore[override]
-        """Whether its cells are gated."""
+        """Return whether the cells are gated."""
         return self.cell != "rnn"
 
     @property
@@ -161,7 +169,7 @@ class RecurrentOptions(NetworkOptions):
 
 
 class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
-    """Options of recurrent layers over the source."""
+    """Options of a recurrent encoder."""
 
     bidirectional: bool = Field(True, description="read in both directions, half the width each")
 
@@ -182,7 +190,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
         return frozenset() if self.bidirectional else frozenset({"first"})
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
-        """Return the encoder of vectors of width `inputs`, or of its own; sizes must be set."""
+        """Return the encoder. inputs: width of the input vectors, by default `width`."""
         assert self.width and self.layers and self.dropout is not None
         kind = Bidirectional if self.bidirectional else Recurrence
         body = kind(self.cell, inputs or self.width, self.width, self.layers, self.dropout)
@@ -190,7 +198,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
 
 
 class RecurrentDecoderOptions(RecurrentOptions):
-    """Options of recurrent layers with attention to the source."""
+    """Options of a recurrent decoder with attention to the source."""
 
     default_layers: ClassVar[int] = 1
     cross: RecurrentCross | None = Field(
@@ -203,12 +211,12 @@ class RecurrentDecoderOptions(RecurrentOptions):
         return super().features | {"attention": self.cross and self.cross.kind}
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return the default sizes; large data gets bilinear attention, which is faster."""
+        """Return the default sizes. Large data gets bilinear attention, which is faster."""
         cross = "bilinear" if stats.is_large else "additive"
         return super().default_sizes(stats, width) | {"cross": cross}
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
-        """Return the decoder over memory of this width; inputs: their width (default: its own)."""
+        """Return the decoder. inputs: width of the input vectors, by default `width`."""
         assert self.width and self.layers and self.dropout is not None
         size = (inputs or self.width) + (self.width if self.input_feeding else 0)
         return RecurrentDecoder(

@@ -1,7 +1,8 @@
-"""Transformers: stacks of attention layers.
+"""Transformer encoders and decoders: stacks of attention layers.
 
-A decoder has one forward for training (all tokens at once), prompts and decoding (one token).
-B sentences, k beams, R = k * B rows, S source length, T target length, D width.
+`forward` of a decoder serves training (all tokens at once), prompts and decoding (one token).
+Fused encoders and decoders run all layers in one call (`nn.fused`).
+B sentences, k beams per sentence, R = k * B rows, S source length, T target length, D width.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from regard.nn.positions import Position
 
 
 class Stack(nn.Module):
-    """Layers with positions, and a final norm."""
+    """Position embeddings, layers and a final norm."""
 
     def __init__(
         self, layers: Sequence[nn.Module], positions: Position, norm: Norm, dropout: float
@@ -36,35 +37,38 @@ class Stack(nn.Module):
 
     @property
     def kernel(self) -> Kernel:
-        """Return the self-attention kernel of the first layer, which prepares each pass for all."""
+        """Return the attention kernel of the first layer, which prepares a call for all layers."""
         kernel: Kernel = self.layers[0].attention.kernel  # type: ignore[union-attr, assignment]
         return kernel
 
     @property
     def length(self) -> int | None:
-        """Return the maximum sequence length; None: any."""
+        """Return the maximum sequence length, or None."""
         limits = [self.positions.length, self.kernel.length]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
-        """Return its layers, positions and final norm, if the fused step supports them all."""
+        """Return layers, positions and final norm, if the fused functions support all of them."""
         layers, norm = fused_stack(list(self.layers)), claim(self.norm, "fused")
         if layers is None or norm is None or not claim(self.positions, "adds"):
             return None
         return layers, self.positions, norm
 
     def embed(self, x: Tensor, at: int, layer: int) -> Tensor:
-        """Return the input of a layer (R, T, D), with positions if they are added there."""
+        """Return the input (R, T, D) of a layer, with positions added if this layer needs them.
+
+        at: position of the first token.
+        """
         if layer == 0:
             return self.dropout(self.positions.embed(x, at))
         return self.positions.embed(x, at, layer) if self.positions.every_layer else x
 
 
 class TransformerEncoder(Stack):
-    """Self-attention layers (Vaswani et al. 2017, 3.1)."""
+    """A Transformer encoder (Vaswani et al. 2017, 3.1)."""
 
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, D); padding is masked."""
+        """Return the encoder output (B, S, D) for vectors (B, S, D)."""
         x, rows = source.data, len(source.data)
         prepared, _ = self.kernel.prepare(None, rows, rows, x.shape[1], x)
         mask = AttentionMask(
@@ -76,7 +80,7 @@ class TransformerEncoder(Stack):
         return Padded(self.norm(x, source.mask), source.mask)
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
-        """Return the fused encoder with its frontend, if all parts support it."""
+        """Return the fused encoder with this frontend, if all modules support it."""
         parts, read = self.fused(), fast(frontend)
         if parts is None:
             return None
@@ -90,16 +94,19 @@ class TransformerEncoder(Stack):
 
 
 class TransformerDecoder(Stack):
-    """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
+    """A Transformer decoder, with or without attention to a source (Vaswani et al. 2017, 3.1)."""
 
     def start(self, memory: Padded | None) -> State:
-        """Return the state before the first token; layers project their keys on the first call."""
+        """Return the state before the first token. `forward` computes the keys of the source."""
         empty = [None] * len(self.layers)
         past = {"at": 0, "shared": None, "layers": empty}
         return State({"encoded": memory, "keys": empty}, past)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """Return the output (R, T, D) for x, and the new state; real: (R, T), None: all are."""
+        """Return the output (R, T, D) for x (R, T, D), and the new state.
+
+        real: mask (R, T), False for padding; None without padding.
+        """
         memory, past = state.memory["encoded"], state.past
         rows, new = x.shape[:2]
         sentences = rows if memory is None else len(memory.mask)
@@ -116,8 +123,8 @@ class TransformerDecoder(Stack):
         return self.norm(x, real), State({"encoded": memory, "keys": keys}, after)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """Return the fused decoder with the embedding of its tokens, if all parts support it."""
+        """Return the fused decoder, if all modules support it. embed: embedding of the tokens."""
         parts, table = self.fused(), claim(embed, "fused")
-        if parts is None or table is None or not parts[0][0].keys:  # without attention to a source
+        if parts is None or table is None or not parts[0][0].keys:  # no attention to a source
             return None
         return FastTransformerDecoder(*parts, table, self.kernel)

@@ -1,4 +1,4 @@
-"""The settings of Transformers."""
+"""The options of Transformers."""
 
 import math
 from typing import Any, ClassVar, Literal
@@ -18,11 +18,11 @@ from regard.nn.norms import Layer, Norm, Norms
 from regard.nn.positions import Position, Positions, Sinusoidal
 from regard.nn.residual import NormPosition, Pre
 
-DEEP = 6  # layers for large data
+DEEP = 6  # number of layers for large data
 
 
 class TransformerOptions(NetworkOptions):
-    """Common options of Transformer encoders and decoders; None is set from the data."""
+    """Common options of Transformer encoders and decoders. None is replaced by a default."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["transformer"] = "transformer"
@@ -68,21 +68,23 @@ class TransformerOptions(NetworkOptions):
         return self
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return the default sizes: heads of width 64, or the nearest divisor. For small data,
-        encoders are deeper than decoders: training costs the same, and decoding stays fast."""
+        """Return the default sizes, with heads at least 64 wide if the width allows it.
+
+        For small data, encoders are deeper than decoders, because decoding then stays fast.
+        """
         layers = self.default_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
         return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
 
     @property
     def scale(self) -> float:
-        """Return the factor of the embeddings."""
+        """Return the factor that embeddings are multiplied by."""
         return math.sqrt(self.width or 1) if self.embedding_scale else 1.0
 
     def build_layers(
         self, causal: bool, cross: KernelOptions | None = None, memory_width: int = 0
     ) -> list[TransformerLayer]:
-        """Return the layers of a stack. cross: attention to a memory of this width, if any."""
+        """Return the layers. cross: attention to an encoder output of width `memory_width`."""
         assert self.width and self.heads and self.layers and self.feedforward_width
         assert self.dropout is not None
         width, heads, dropout = self.width, self.heads, self.dropout
@@ -104,7 +106,7 @@ class TransformerOptions(NetworkOptions):
         return layers
 
     def build_positions(self) -> Position:
-        """Return the positions of this stack."""
+        """Return the module for positions."""
         assert self.width and self.heads
         return self.positions.build(self.width, self.heads)
 
@@ -115,7 +117,7 @@ class TransformerOptions(NetworkOptions):
 
 
 class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
-    """Options of self-attention over the source."""
+    """Options of a Transformer encoder."""
 
     default_layers: ClassVar[int] = 3
 
@@ -130,22 +132,22 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Return which of `bias` and `edges` it uses."""
+        """Return which of `bias` and `edges` of a `Padded` input the attention uses."""
         supports = self.attention.supports
         return frozenset(name for name in ("bias", "edges") if getattr(supports, name))
 
     def build(self, inputs: int | None = None) -> TransformerEncoder:
-        """Return the encoder; sizes must be set."""
+        """Return the encoder. Sizes must be set. inputs: unused."""
         assert self.dropout is not None
         layers = self.build_layers(causal=False)
         return TransformerEncoder(layers, self.build_positions(), self.final_norm(), self.dropout)
 
 
 class CausalTransformerOptions(TransformerOptions):
-    """Options of causal self-attention: GPT (Radford et al. 2018)."""
+    """Options of a causal Transformer without a source: GPT (Radford et al. 2018)."""
 
     default_layers: ClassVar[int] = 4
-    carries: ClassVar[bool] = False  # no state into the next batch: positions restart there
+    carries: ClassVar[bool] = False  # no state is carried over: positions restart per batch
 
     @model_validator(mode="after")
     def _check_causal(self) -> Self:
@@ -164,7 +166,7 @@ class CausalTransformerOptions(TransformerOptions):
 
 
 class TransformerDecoderOptions(CausalTransformerOptions):
-    """Options of causal self-attention with attention to the source."""
+    """Options of a Transformer decoder with attention to the source."""
 
     default_layers: ClassVar[int] = 2
     cross: Attention = Field(Softmax(), description="kind of attention to the source")
@@ -180,7 +182,7 @@ class TransformerDecoderOptions(CausalTransformerOptions):
     def build(  # type: ignore[override]
         self, memory_width: int, inputs: int | None = None
     ) -> TransformerDecoder:
-        """Return the decoder over memory of this width; sizes must be set."""
+        """Return the decoder. memory_width: width of the encoder output. inputs: unused."""
         assert self.dropout is not None
         layers = self.build_layers(True, self.cross, memory_width)
         return TransformerDecoder(layers, self.build_positions(), self.final_norm(), self.dropout)

@@ -1,6 +1,6 @@
-"""Networks without memory: per position, or over a window of neighbors.
+"""Feed-forward encoders of each position alone, or of a window of neighboring positions.
 
-B rows, S length, D width, R window.
+B rows (examples of the batch), S length, D width, R neighbors on each side (`window`).
 """
 
 import itertools
@@ -19,7 +19,7 @@ from regard.nn.feedforward import ACTIVATIONS, Activation
 
 
 class LinearEncoder(nn.Module):
-    """No hidden layer: the model is linear in its input vectors."""
+    """An encoder without layers, for models that are linear in their input vectors."""
 
     linear: ClassVar[bool] = True
 
@@ -28,12 +28,12 @@ class LinearEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, D)."""
+        """Return the input vectors (B, S, D) with dropout."""
         return source._replace(data=self.dropout(source.data))
 
 
 class MlpEncoder(nn.Module):
-    """Layers f(W x + b) per position."""
+    """An MLP, applied to each position: layers f(W x + b)."""
 
     def __init__(self, sizes: list[int], activation: Activation, dropout: float) -> None:
         super().__init__()
@@ -42,25 +42,25 @@ class MlpEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, inputs)."""
+        """Return the hidden vectors (B, S, D) for vectors (B, S, inputs)."""
         return Padded(self.apply_layers(source.data), source.mask)
 
     def apply_layers(self, x: Tensor) -> Tensor:
-        """Return (..., D) for (..., inputs)."""
+        """Return the output of the last layer (..., D) for vectors (..., inputs)."""
         for layer in self.layers:
             x = self.activation(layer(self.dropout(x)))
             record_hidden(layer, x)
         return self.dropout(x)
 
     def rectified(self, x: Padded | Tensor, output: Padded | Tensor) -> Tensor:
-        """Return the output of its last activation (..., D), for a call from x to output."""
+        """Return the last activation (..., D) of a call with input x, given its output."""
         return output if isinstance(output, Tensor) else output.data
 
 
 class WindowEncoder(nn.Module):
     """An MLP over each position and its R neighbors on each side (Collobert et al. 2011, 3.1).
 
-    It is a convolution; with max pooling, it is Kim's network (2014).
+    It is a convolution. With max pooling, it is the network of Kim (2014).
     """
 
     def __init__(self, window: int, mlp: MlpEncoder) -> None:
@@ -69,7 +69,7 @@ class WindowEncoder(nn.Module):
         self.mlp = mlp
 
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) for (B, S, inputs); rows are padded with zeros."""
+        """Return (B, S, D) for vectors (B, S, inputs), with zeros beyond both ends of a row."""
         x = source.data * source.mask.unsqueeze(-1)
         x = F.pad(x, (0, 0, self.window, self.window))
         windows = x.unfold(1, 2 * self.window + 1, 1).transpose(2, 3).flatten(2)
@@ -77,7 +77,7 @@ class WindowEncoder(nn.Module):
 
 
 class Memoryless(EncoderOptions):
-    """Common options of networks without memory; None is set from the data."""
+    """Common options of feed-forward encoders. None is replaced by a default."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     width: int | None = Field(None, gt=0, description="width of the vectors")
@@ -85,7 +85,7 @@ class Memoryless(EncoderOptions):
 
     @property
     def scale(self) -> float:
-        """Return the factor of the embeddings: small, so that rare words have little effect."""
+        """Return the factor of embeddings, which is small so that rare words have little effect."""
         return 1.0
 
     @property
@@ -94,7 +94,7 @@ class Memoryless(EncoderOptions):
 
 
 class LinearEncoderOptions(Memoryless):
-    """Options without a hidden layer: linear, logistic and softmax regression."""
+    """Options of models without hidden layers: linear, logistic and softmax regression."""
 
     direct: ClassVar[bool] = True
     linear: ClassVar[bool] = True
@@ -116,7 +116,7 @@ class LinearEncoderOptions(Memoryless):
 
 
 class MlpEncoderOptions(Memoryless):
-    """Options of hidden layers per position."""
+    """Options of an MLP per position."""
 
     direct: ClassVar[bool] = True
     kind: Literal["mlp"] = "mlp"
@@ -124,14 +124,14 @@ class MlpEncoderOptions(Memoryless):
     activation: Activation = "relu"
 
     def build(self, inputs: int | None = None) -> MlpEncoder:
-        """Return the encoder of vectors of width `inputs` (default: its own width)."""
+        """Return the encoder. inputs: width of the input vectors, by default `width`."""
         assert self.width and self.layers and self.dropout is not None
         sizes = [inputs or self.width] + [self.width] * self.layers
         return MlpEncoder(sizes, self.activation, self.dropout)
 
 
 class WindowEncoderOptions(MlpEncoderOptions):
-    """Options of hidden layers over each position and its neighbors."""
+    """Options of an MLP over each position and its neighbors."""
 
     direct: ClassVar[bool] = False
     default_pooling: ClassVar[str] = "max"
@@ -143,7 +143,7 @@ class WindowEncoderOptions(MlpEncoderOptions):
         return frozenset()
 
     def build(self, inputs: int | None = None) -> WindowEncoder:  # type: ignore[override]
-        """Return the encoder; sizes must be set."""
+        """Return the encoder, for input vectors of width `width`. inputs: unused."""
         assert self.width
         mlp = MlpEncoderOptions(
             **self.model_dump(include={"width", "layers", "activation", "dropout"})
