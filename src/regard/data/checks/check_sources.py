@@ -23,7 +23,7 @@ class SourceCheck(DataCheck):
     target_lengths: dict[int, int]
 
     def lines(self) -> list[str]:
-        """Return the summary and warnings; there is no longer report."""
+        """Return the summary and the warnings, because there are no sections."""
         return self.short()
 
     def sections(self) -> list[list[str]]:

@@ -65,7 +65,7 @@ def side_stats(
 
 
 def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
-    """Return a dict from each of PERCENTILES to the length at its nearest rank."""
+    """Return the length (nearest rank) at each of PERCENTILES, as a dict."""
     lengths = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
     if not len(lengths):
         return dict.fromkeys(PERCENTILES, 0)

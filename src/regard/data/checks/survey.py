@@ -31,7 +31,7 @@ class IssueCount:
     line: int | None
 
     def add(self, count: int, line: int | None) -> IssueCount:
-        """Return the sum with a count from a later block. line: its first line."""
+        """Return the total after a later block with `count` issues, the first in `line`."""
         return IssueCount(self.count + count, line if self.line is None else self.line)
 
 

@@ -40,7 +40,7 @@ def encode_pairs(pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> tup
 
 
 def num_workers(chunks: int) -> int:
-    """Return the number of worker processes: one per available core, at most one per chunk."""
+    """Return the number of worker processes: one per core, at most MAX_WORKERS or `chunks`."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(MAX_WORKERS, cores or 1, chunks))
 
@@ -111,7 +111,7 @@ def _to_narrow_dtype(lengths: np.ndarray) -> np.ndarray:
 
 
 def _start(order: dict[str, Any]) -> "subprocess.Popen[bytes]":
-    """Start a worker process; `order` tells it which chunks to encode."""
+    """Start a worker process. order: its input paths, dtypes and worker number, as JSON."""
     package = str(Path(__file__).parents[3])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(

@@ -46,7 +46,7 @@ class MappedCorpus(Corpus):
         return self.pairs.batch(rows)
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch as index arrays; cache the last result, as it is slow."""
+        """Return the batches of an epoch as index arrays; cache them, as this takes seconds."""
         key = (tokens, seed, epoch)
         if self.ordered is None or self.ordered[0] != key:
             self.ordered = None  # frees the old order before the new one is built
@@ -86,7 +86,10 @@ def map_corpus(
 def lengths_of(
     pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> np.ndarray:
-    """Return the number of tokens (N, 2) of source and target, EOS included, of `rows`."""
+    """Return the number of source and target tokens, EOS included, of each pair: (N, 2).
+
+    rows: indices of the pairs (None: all pairs).
+    """
     folder, metadata = encode_pairs(pairs, source, target)
     found = [
         np.fromfile(folder / f"{name}.lengths", narrow)

@@ -1,6 +1,6 @@
 """Rows: sequences of different lengths, stored without padding until a batch needs them.
 
-N is the number of rows, one per example. An array is in memory or memory-mapped.
+N is the number of rows, one per example. The arrays are in memory or memory-mapped.
 """
 
 import hashlib

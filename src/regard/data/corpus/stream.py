@@ -67,7 +67,7 @@ class StreamCorpus(Corpus):
         return Batch(target=target, before=torch.from_numpy(before))
 
     def sample(self, batch_size: int, max_batches: int) -> list[Batch]:
-        """Return at most `max_batches` batches of windows, always the same."""
+        """Return at most `max_batches` batches of windows, the same at each call."""
         return [
             self.batch(rows) for rows in self.order(batch_size * self.context, 0, 0)[:max_batches]
         ]
@@ -81,7 +81,7 @@ class StreamCorpus(Corpus):
             yield np.stack([starts, scored, ends], 1) + start
 
     def eval_batch(self, rows: np.ndarray) -> Batch:
-        """Return evaluation windows (B, 3) of `windows`, with tokens masked that are not scored."""
+        """Return evaluation windows (B, 3) as a batch; mask the context that is not scored."""
         batch = self.batch(rows[:, [0, 2]])
         assert batch.target is not None
         positions = torch.arange(batch.target.mask.shape[1])

@@ -35,7 +35,7 @@ class WordRows(Rows):
         return self.sentences.lengths
 
     def pad(self, rows: np.ndarray) -> Padded:
-        """Return sentences as (B, S, 2): word id, and row of the characters in `shared`."""
+        """Return sentences as (B, S, 2): word id, and index of the characters in `shared`."""
         return self.with_chars(self.sentences.pad(rows))
 
     def with_chars(self, sentences: Padded) -> Padded:

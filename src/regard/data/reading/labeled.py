@@ -1,4 +1,4 @@
-"""Read texts with labels or numbers as targets; vectors.py reads vectors."""
+"""Read texts with labels or numbers as targets; see vectors.py for vectors."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class PairFormat(ABC):
     def first(self, text: str, line: int) -> Row | None:
         """Return the first row, or the keys of the first object; None if the text has none.
 
-        They determine the columns. line: number of the first line of the text.
+        This row determines the columns. line: number of the first line of the text.
         """
         return line, []
 
@@ -69,7 +69,7 @@ class PairFormat(ABC):
 
     @abstractmethod
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
-        """Return the pairs of a block. texts: its text per file. line: its first line number."""
+        """Return the pairs of a block. texts: one text per file. line: first line number."""
 
     def strict(self, path: str, first: Row, widths: Counter[int], notes: list[str]) -> Self | None:
         """Return a format that reports rows with a wrong number of columns; None if all rows fit.

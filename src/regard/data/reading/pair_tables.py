@@ -60,7 +60,7 @@ class TablePairs(PairFormat):
     expected: int | None = None
 
     def rows(self, text: str, line: int = 1) -> TableRows:
-        """Return the rows of a block. line: number of its first line."""
+        """Return the rows of a block. line: first line number."""
         raise NotImplementedError
 
     def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:

@@ -1,4 +1,4 @@
-"""Built-in datasets: g2p (CMUdict), and generated ones: reverse, copy, sort, dates."""
+"""Built-in datasets: g2p (CMUdict), and the generated reverse, copy, sort and dates."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def open_test(
 
 
 def _builtin_name(spec: DataSpec, task: str) -> str | None:
-    """Return the name of the built-in dataset, None for files; raise UserError for other tasks."""
+    """Return the built-in dataset, None for files; raise UserError if `task` has no such data."""
     name = spec.builtin_name()
     if name and task != "transduce":
         raise UserError(f"{name}: built-in datasets are for --task transduce", help="pass a file")

@@ -22,7 +22,7 @@ from regard.data.sources.textfile import TextFile, raw_blocks
 
 
 class Quoted(Exception):
-    """A file contains quotation marks: cells may contain line ends, so it has no blocks."""
+    """Raised for a file with quotation marks: its cells may contain line ends."""
 
 
 class Scan:

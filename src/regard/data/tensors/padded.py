@@ -1,7 +1,7 @@
 """Padded tensors and batches, which the modules of a model exchange.
 
 A row is one example of a batch. B rows, S source length, T target length, D width, H heads,
-U shared rows, E edges, V vocabulary, C classes or target numbers.
+U entries of a shared table, E edges, V vocabulary, C classes or target numbers.
 """
 
 from typing import NamedTuple
@@ -72,7 +72,7 @@ class Padded(NamedTuple):
     summary: Tensor | None = None
 
     def pooled(self) -> Tensor:
-        """Return one vector per row (B, D): the summary, or the mean over positions without it."""
+        """Return one vector per row (B, D): the summary if set, else the mean over positions."""
         if self.summary is not None:
             return self.summary
         weight = self.mask.unsqueeze(-1).to(self.data.dtype)  # (B, S, 1)

@@ -16,7 +16,7 @@ CHUNK_TEXTS = 1 << 14
 class Amount:
     """The number of words and of each character in texts.
 
-    A text has at least one word per ten characters, for scripts without spaces.
+    A text counts as at least one word per ten characters, for scripts without spaces.
     """
 
     words: int = 0

@@ -9,7 +9,7 @@ ATTACHED = "\uffed"  # prefix of a token that follows the previous one without a
 
 @lru_cache(maxsize=100_000)
 def split_chunk(chunk: str) -> tuple[str, ...]:
-    """Return words and punctuation of a text without whitespace; all but the first are ATTACHED."""
+    """Return the tokens of a text without whitespace, with ATTACHED before all but the first."""
     if chunk.isalnum():
         return (chunk,)
     pieces: list[str] = []

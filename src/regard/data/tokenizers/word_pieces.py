@@ -14,7 +14,7 @@ SplitFn = Callable[[list[str]], list[list[int]]]
 
 
 def drop_leading_marker(tokens: list[str], ids: list[int]) -> list[int]:
-    """Return the ids after MARKER: those of a text without a space before it."""
+    """Return the ids after MARKER: the ids of a text that no space precedes."""
     ends = [number for number, token in enumerate(tokens) if token.endswith(MARKER)]
     return ids[ends[0] + 1 :] if ends else []
 
