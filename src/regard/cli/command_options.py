@@ -104,7 +104,10 @@ ShortFile = Annotated[
 
 
 def check_texts(texts: list[str] | None, input: str | None, verb: str) -> None:
-    """Raise UserError unless texts come from exactly one source, which is not a terminal."""
+    """Raise UserError if texts and input are combined, or neither is set and stdin is a terminal.
+
+    verb: what the command does with texts, shown in the message.
+    """
     if texts and input:
         raise UserError("texts and --input cannot be combined")
     if not texts and input is None and sys.stdin.isatty():

@@ -64,7 +64,7 @@ def evaluate(
 
 
 def _details_lines(details: dict[str, Any]) -> Iterator[str]:
-    """Yield the tables and the confusion matrix as text."""
+    """Yield the lines of the tables and the confusion matrix."""
     from regard.metrics.tables import confusion_lines, table_lines
 
     for name in ("spans", "classes", "numbers"):

@@ -1,4 +1,7 @@
-"""The command line: a thin layer over the library. Results on stdout, the rest on stderr."""
+"""The command line: a thin layer over the library.
+
+Results are printed to stdout, messages to stderr.
+"""
 
 import errno
 import os
@@ -45,7 +48,7 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Run a command and exit: with code 2 after an error that the user can fix."""
+    """Run a command and exit; the exit code is 2 after an error that the user can fix."""
     try:
         _run(debug="--debug" in sys.argv)
     except SystemExit as end:
@@ -75,8 +78,9 @@ def _run(debug: bool) -> None:
 def _exit_at_once(code: int) -> None:
     """Exit without finalizing the interpreter.
 
-    Threads of gloo may still release Python objects then, which aborts a finished process
-    ("terminate called without an active exception"), and torchrun reports a failure.
+    Threads of gloo, the CPU backend of torch.distributed, may release Python objects during
+    finalization. This aborts a finished process ("terminate called without an active exception"),
+    and torchrun reports a failure.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -56,7 +56,7 @@ def shortlist(
 
 
 def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the token ids of both sides; the sources end with EOS, as the model reads them."""
+    """Return the token ids of sources (with EOS, as the model reads them) and of targets."""
     from regard.data.tensors.special import EOS
 
     sources = task.source_tokenizer().encode_all([pair.source for pair in pairs])

@@ -75,7 +75,7 @@ def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
 
 
 def _aligned(source: str, target: str) -> Iterator[tuple[str, str, str]]:
-    """Yield source-target pairs from two files."""
+    """Yield (source, target, their concatenation) for each line of two files."""
     from regard.data.reading.lines import read_lines
 
     rows = zip_longest(read_lines(source), read_lines(target))
@@ -87,7 +87,7 @@ def _aligned(source: str, target: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _tabbed(texts: list[str], input: str) -> Iterator[tuple[str, str, str]]:
-    """Yield source-target pairs from texts or, without texts, the lines of an input."""
+    """Yield (source, target, line) for each text or, without texts, each line of an input."""
     from regard.data.reading.lines import read_lines, show_path
 
     where = "text" if texts else f"{show_path(input)} line"

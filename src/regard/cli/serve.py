@@ -1,4 +1,4 @@
-"""The `serve` command."""
+"""The command `regard serve`."""
 
 from inspect import Parameter
 from pathlib import Path

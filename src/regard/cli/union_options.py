@@ -1,6 +1,6 @@
-"""Command-line options generated from settings classes: of the searches and the server.
+"""Command-line options generated from the settings classes of the searches and the server.
 
-They are generated when their command is called, because importing the settings imports torch.
+The options are generated when a command is called, because importing the classes imports torch.
 """
 
 import functools
@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 SEARCH = "Beam search"
 SAMPLING = "Sampling (default for language models; otherwise with --sample)"
-PANELS = {"beam": SEARCH, "sample": SAMPLING}  # by kind of search; other kinds: their own name
+PANELS = {"beam": SEARCH, "sample": SAMPLING}  # by kind of search; default: name of the kind
 # Help texts in the order of the options; default: the description of the field.
 # nbest, settings and sample are options of the commands themselves.
 HELP = {
@@ -59,7 +59,7 @@ Make = Callable[[list[Parameter]], Iterable[Parameter]]
 def option(
     name: str, field: Any, panel: str, words: str = "", default: Any = None, **more: Any
 ) -> Parameter:
-    """Return the option of a settings field. words: help text instead of its description."""
+    """Return the option for a settings field. words: help text (default: the description)."""
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind != NoneType]
     kind: Any = kinds[0] if kinds[0] in (int, float) else str
     words = words or f"{field.description[:1].upper()}{field.description[1:]}."
@@ -71,7 +71,8 @@ def option(
 def with_search(own: list[Parameter]) -> list[Parameter]:
     """Return the parameters of a command plus one per setting of each kind of search.
 
-    They follow the first parameter named in `HELP`. Without a value the model's setting is used.
+    The new parameters start at the command's first parameter that is named in `HELP`, and have the
+    order of `HELP`. A parameter without a value keeps the model's setting.
     """
     from regard.core.options import kinds_of
     from regard.search import SequenceSearch, TextSearch
@@ -89,7 +90,10 @@ def with_search(own: list[Parameter]) -> list[Parameter]:
 
 
 def with_parameters(make: Make) -> Callable[[Command], Command]:
-    """Decorate a command that receives the parameters added by `make` as keyword arguments."""
+    """Return a decorator for a command that gets additional parameters as keyword arguments.
+
+    make: takes the command's own parameters and returns the full list of parameters.
+    """
 
     def decorate(command: Command) -> Command:
         parameters = inspect.signature(command).parameters.values()

@@ -1,4 +1,4 @@
-"""The configuration of each task: its data, models, objectives and search."""
+"""The configuration of each task: its data, model, objective, training and search."""
 
 import itertools
 from typing import Annotated, Any

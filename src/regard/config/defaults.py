@@ -19,7 +19,10 @@ def fill_defaults(config: Config, stats: DataStats) -> tuple[Config, list[AutoSe
 
 
 def propose_settings(config: Config, stats: DataStats) -> list[AutoSetting]:
-    """Return what all options propose in one round; dependent settings follow in the next."""
+    """Return the proposals of all options in one round.
+
+    Settings that depend on these proposals follow in the next round.
+    """
     return [
         replace(setting, key=f"{path}.{setting.key}")
         for path, options in parts(config)

@@ -1,4 +1,4 @@
-"""Read, merge and validate configurations."""
+"""Reading, merging and validation of configurations."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,10 @@ def load_config(recipe: str | None = None, settings: list[str] | None = None) ->
 
 
 def check_config(tree: Tree, where: str) -> Config:
-    """Validate nested settings; raise one UserError that lists all problems."""
+    """Return nested settings as a configuration, or raise one UserError that lists all problems.
+
+    where: origin of the settings, shown in messages.
+    """
     owner = _task_config(tree, where)
     try:
         return owner.model_validate(_with_kinds(tree, owner))
@@ -61,7 +64,7 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(recipe: str) -> Tree:
-    """Read a recipe: a file, or the name of a built-in one."""
+    """Return the settings of a recipe: a file, or the name of a built-in recipe."""
     path = Path(recipe)
     if not path.is_file():
         path = RECIPES / f"{recipe}.yaml"
@@ -85,7 +88,7 @@ def read_yaml(path: Path) -> Tree:
 
 
 def _yaml_problem(error: Exception) -> str:
-    """Return what is wrong with a YAML text, with its line number."""
+    """Return the end of an error message: what is invalid in a YAML text, and in which line."""
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f" line {mark.line + 1}: invalid YAML: {what}" if mark else f": invalid YAML: {what}"
@@ -111,7 +114,7 @@ def put(tree: Tree, setting: str) -> None:
 
 
 def changed(config: Config) -> dict[str, list[Any]]:
-    """Return the settings that differ from the defaults: dotted key to [default, value]."""
+    """Return the settings that differ from the defaults, as {dotted key: [default, value]}."""
     current, default = (
         flatten(c.model_dump(mode="json")) for c in (config, type(config).model_validate({}))
     )
@@ -123,7 +126,8 @@ def changed(config: Config) -> dict[str, list[Any]]:
 def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     """Return the tree with a `kind` in each section without one.
 
-    It is the default kind, or the only kind that has all the settings.
+    The added kind is the default or, if the default lacks one of the settings, the only kind that
+    has all of them.
     """
     if not isinstance(tree, dict):
         return tree
@@ -174,11 +178,14 @@ def _unknown(key: str, owner: Part, kinds: Kinds) -> str:
 
 
 def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], Part, Kinds]:
-    """Return the dotted path of an error, its options class, and the kinds of that slot."""
+    """Return the setting names in the location of a pydantic error, without names of kinds.
+
+    Also return the options class at this location and the kinds that it can hold.
+    """
     path: list[str] = []
     owner: Part = config
     kinds: Kinds = {}
-    is_kind = False  # a setting may have the name of a kind, such as momentum
+    is_kind = False  # whether the last part was a kind; a setting may have the same name (momentum)
     for part in loc:
         if part in kinds and not is_kind and part not in (owner.model_fields if owner else {}):
             owner, is_kind = kinds[part], True
@@ -192,6 +199,6 @@ def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], P
 
 
 def _slot(annotation: Any) -> tuple[Part, Kinds]:
-    """Return the options class of a field and, for a slot with several kinds, all by name."""
+    """Return the options class of a field (None if it has several) and its kinds by name."""
     models = members(annotation)
     return (models[0] if len(models) == 1 else None), kinds_of(annotation)

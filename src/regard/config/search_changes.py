@@ -10,7 +10,10 @@ from regard.core.options import kinds_of
 
 
 def changed_search(config: Config, changes: dict[str, Any]) -> Any:
-    """Return the search of a configuration with these settings; None keeps the current value."""
+    """Return the search of a configuration with changed settings; None keeps the current value.
+
+    Raise UserError if a setting is unknown or invalid.
+    """
     search, task = config.search, config.task.kind
     overrides = {name: value for name, value in changes.items() if value is not None}
     kinds = search_kinds(config)
@@ -39,7 +42,7 @@ def changed_search(config: Config, changes: dict[str, Any]) -> Any:
 
 
 def _selector(kind: str) -> str:
-    """Return how to select a kind of search."""
+    """Return the command-line option and the setting that select a kind of search."""
     return f"{'--sample, or ' * (kind == 'sample')}search.kind={kind}"
 
 
@@ -49,7 +52,7 @@ def search_kinds(config: Config) -> dict[str, Any]:
 
 
 def _with_limits(search: Any, kind: Any) -> Any:
-    """Return a search of another kind with the limits of this one."""
+    """Return a search of another kind with the length and repetition limits of `search`."""
     names = ("min_length", "max_length", "no_repeat_ngram")
     limits = {name: getattr(search, name, None) for name in names}
     return kind(**{name: v for name, v in limits.items() if v and name in kind.model_fields})

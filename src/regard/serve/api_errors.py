@@ -53,7 +53,7 @@ def unavailable(error: str, headers: dict[str, str] | None = None) -> ApiError:
 
 
 def client_closed() -> ApiError:
-    """Return a 499 error, which is only counted: the client has disconnected."""
+    """Return a 499 error for the metrics: the client has disconnected and gets no response."""
     return ApiError(499, "client closed the connection")
 
 
@@ -71,7 +71,7 @@ def shorten(text: str, max_chars: int = 1000) -> str:
 
 
 def invalid_body(errors: Sequence[Any]) -> ApiError:
-    """Return the first validation error of a request body."""
+    """Return a 422 error for the first validation error of a request body."""
     first = errors[0]
     field = ".".join(str(part) for part in first["loc"][1:])  # the first part is "body"
     field = shorten(field, MAX_SHOWN)  # clients choose the names of fields
@@ -87,7 +87,7 @@ def invalid_body(errors: Sequence[Any]) -> ApiError:
 
 
 async def on_invalid_body(request: Request, error: Any) -> Response:
-    """Return the response to a body that fails validation."""
+    """Return the response to a request body that fails validation."""
     return invalid_body(error.errors()).response()
 
 

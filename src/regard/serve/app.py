@@ -42,8 +42,10 @@ ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def build_app(models: Mapping[str, Any], settings: ServeSettings | None = None) -> FastAPI:
-    """Return the application for these models (estimators or predictors); the first is the
-    default."""
+    """Return the application that serves these models (estimators or predictors).
+
+    A request that names no model uses the first one.
+    """
     settings = settings or ServeSettings()
     predictors = {name: getattr(model, "predictor_", model) for name, model in models.items()}
     service = Service(predictors, settings, frozenset((*ROUTES, "/openapi.json")))

@@ -1,4 +1,7 @@
-"""The queue in front of the models: queued jobs with the same handler run as one batch."""
+"""The queue in front of the models. A job is a text to predict or a call of a model.
+
+Queued jobs with the same handler run as one batch.
+"""
 
 import asyncio
 import contextlib
@@ -17,17 +20,17 @@ from regard.serve.metrics import Metrics
 from regard.serve.settings import ServeSettings
 from regard.tasks.batches import MAX_TOKENS
 
-DELAY_PER_CHAR = 0.001  # seconds of lower priority per character of a text and of those before it
+DELAY_PER_CHAR = 0.001  # seconds of delay per character of a text and of the texts before it
 MAX_DELAY = 5.0  # seconds
 TRIM_INTERVAL = 5.0  # seconds between two returns of freed memory to the system
 SWITCH_INTERVAL = 0.001  # seconds until Python switches threads, so that the event loop never waits
 
 
 class Batcher:
-    """Queued jobs and the one thread that runs them: torch never runs in the event loop.
+    """The queue of jobs and the model thread that runs them: torch never runs in the event loop.
 
-    If the thread is idle, a job waits a few milliseconds for more. While it is busy, jobs queue
-    up, and the next batch starts at once.
+    While the thread is idle, a new job waits a few milliseconds for more jobs. While the thread is
+    busy, jobs queue up, and the next batch starts as soon as it is free.
     """
 
     def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
@@ -41,7 +44,7 @@ class Batcher:
 
     @contextlib.asynccontextmanager
     async def running_loop(self) -> AsyncIterator[None]:
-        """Run queued jobs inside the block; cancel the remaining ones at its end."""
+        """Run queued jobs inside the block; cancel the remaining jobs at its end."""
         loop = asyncio.get_running_loop().create_task(self._run_loop())
         yield
         self.cancel_all()
@@ -58,7 +61,7 @@ class Batcher:
         self.queue = []
 
     def put(self, jobs: Sequence[Job]) -> None:
-        """Add jobs to the queue; raise ApiError if it has no room for all of them."""
+        """Add jobs to the queue; raise ApiError if the queue has no room for all of them."""
         if len(self.queue) + len(jobs) > self.settings.max_queue:
             self.queue = [job for job in self.queue if not job.future.done()]
         if len(self.queue) + len(jobs) > self.settings.max_queue:
@@ -99,11 +102,11 @@ class Batcher:
             self.running = []
 
     def _next_batch(self) -> list[Job]:
-        """Take the next batch from the queue: the job with the highest priority, and others with
-        the same handler and a similar length.
+        """Remove the next batch from the queue and return it.
 
-        Long texts, and texts far down a list, have lower priority. A long text that may time out
-        does not share a batch with short ones.
+        The batch has the job with the highest priority and the next jobs with the same handler, up
+        to a number of jobs and a padded length. Long texts, and texts far down a list, have lower
+        priority. So a long text, which may time out, rarely shares a batch with short texts.
         """
         queue = sorted(
             (job for job in self.queue if not job.future.done()),
@@ -129,17 +132,17 @@ class Batcher:
         return batch
 
     def _run_batch(self, batch: Sequence[Job]) -> float:
-        """Set the results of the jobs, in the thread; return the elapsed seconds."""
+        """Run a batch in the model thread and set the job results; return the elapsed seconds."""
         start = time.monotonic()
         batch[0].handler.run(batch, start + self.batch_timeout)
-        if time.monotonic() - self.last_trim > TRIM_INTERVAL:  # or one long text keeps its memory
+        if time.monotonic() - self.last_trim > TRIM_INTERVAL:  # frees the memory of long texts
             trim_malloc()
             self.last_trim = time.monotonic()
         return time.monotonic() - start
 
 
 def _resolve(future: "asyncio.Future[Any]", result: Any) -> None:
-    if isinstance(result, StopIteration):  # a future cannot hold one
+    if isinstance(result, StopIteration):  # a future cannot hold a StopIteration
         future.set_exception(RuntimeError(repr(result)))
     elif isinstance(result, Exception):
         future.set_exception(result)
@@ -148,6 +151,9 @@ def _resolve(future: "asyncio.Future[Any]", result: Any) -> None:
 
 
 def _start_thread(threads: int | None) -> None:
-    """Give torch half of the cores; the rest serve the event loop and other programs."""
+    """Initialize the model thread. threads: number of torch threads.
+
+    By default torch uses half of its threads; the other cores run the event loop.
+    """
     torch.set_num_threads(threads or max(1, torch.get_num_threads() // 2))
     sys.setswitchinterval(SWITCH_INTERVAL)

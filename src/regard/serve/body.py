@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from regard.serve.api_errors import MAX_SHOWN, ApiError, client_closed
 
-MAX_FIELDS = 100  # per object; no schema has as many
+MAX_FIELDS = 100  # per JSON object; every schema has fewer
 
 
 class JsonRequest(Request):
@@ -56,7 +56,7 @@ class JsonRoute(APIRoute):
     """A route that reads its body as a JsonRequest."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, which gets a JsonRequest."""
+        """Return a handler that converts its request to a JsonRequest."""
         handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
@@ -66,7 +66,7 @@ class JsonRoute(APIRoute):
 
 
 def with_body_schema(endpoint: FunctionType, schema: type) -> Any:
-    """Return a copy of an endpoint whose body has this schema, with the limits of a server."""
+    """Return a copy of an endpoint whose request body has this schema."""
     copy = FunctionType(endpoint.__code__, endpoint.__globals__)
     copy.__doc__ = endpoint.__doc__
     copy.__annotations__ = {**endpoint.__annotations__, "body": schema}

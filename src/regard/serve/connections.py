@@ -1,5 +1,7 @@
-"""Connection limits: idle and stalled connections are closed, and connections above the limit are
-rejected."""
+"""Connection limits.
+
+Idle and stalled connections are closed. Connections above the maximum number are rejected.
+"""
 
 import asyncio
 from typing import Any
@@ -8,17 +10,17 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from regard.serve.middleware import OVER_LIMIT
 
-HttpProtocol: Any = AutoHTTPProtocol  # of whichever parser is installed
+HttpProtocol: Any = AutoHTTPProtocol  # uses the installed HTTP parser
 MAX_OVER_LIMIT_INTERVAL = 5.0  # seconds between two checks of a connection above the limit
 
 
 def limited_protocol(interval: float, max_connections: int) -> type[asyncio.Protocol]:
-    """Return the server's protocol, which checks each connection every `interval` seconds.
+    """Return an HTTP protocol class that checks each connection every `interval` seconds.
 
     uvicorn itself waits without limit for the first request, for the rest of a header and for a
     client that does not read. Its own connection limit rejects the requests of all clients, in
     plain text. Here connections above `max_connections` are marked, so that the middleware rejects
-    their requests; above twice as many they are closed at once.
+    their requests. Connections above twice this number are closed at once.
     """
 
     class LimitedProtocol(HttpProtocol):
@@ -44,7 +46,7 @@ def limited_protocol(interval: float, max_connections: int) -> type[asyncio.Prot
             self.timer = self.loop.call_later(self.interval, self.check, state)
 
         def check(self, previous: Any) -> None:
-            """Close the connection if it is idle, or its client has not read since."""
+            """Close the connection if it was idle, or its client stalled, since the last check."""
             unsent = self.transport.get_write_buffer_size()
             busy = self.cycle is not None and not self.cycle.response_complete
             state = (self.cycle, busy, unsent)

@@ -20,18 +20,21 @@ TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
 
 
 class JobHandler(Protocol):
-    """Runs jobs. Jobs with equal handlers run in one batch."""
+    """The code that runs jobs. Queued jobs with equal handlers run in one batch."""
 
     def run(self, jobs: Sequence["Job"], deadline: float) -> None:
-        """Set the result of each job."""
+        """Set the result of each job. deadline: in seconds of `time.monotonic`."""
 
 
 @dataclass(eq=False)
 class Job:
-    """One text of a request, or one call. future: also done if the client stopped waiting.
-    index: of the text in its request. in_list: whether the request has more texts. chars_ahead:
-    characters of the texts before it. on_partial: called with partial hypotheses. result: a value
-    or an exception."""
+    """One text of a request to predict, or one call of a model.
+
+    future: done if the job has finished or the client stopped waiting. index: index of the text
+    in its request. in_list: whether the request has several texts. chars_ahead: total length of
+    the texts before this one in the request. on_partial: called with partial hypotheses.
+    result: a value or an exception.
+    """
 
     handler: JobHandler
     future: "asyncio.Future[Any]" = field(
@@ -49,7 +52,7 @@ class Job:
 
 @dataclass(frozen=True)
 class PredictHandler:
-    """Predicts a batch of texts with a model."""
+    """A handler that predicts a batch of texts with one model and one search."""
 
     model: ServedModel
     search: Any
@@ -57,7 +60,10 @@ class PredictHandler:
     return_alignment: bool = False
 
     def run(self, jobs: Sequence[Job], deadline: float) -> None:
-        """Predict all texts together; on an error in halves, so that only the bad text fails."""
+        """Predict all texts in one batch.
+
+        On an error, predict each half separately, so that only the text that causes it fails.
+        """
         jobs = [job for job in jobs if not job.future.done() and job.result is None]
         if not jobs:
             return
@@ -97,8 +103,11 @@ class PredictHandler:
 
 @dataclass(frozen=True, eq=False)
 class CallHandler:
-    """Runs a single call, which gets a function to call between its steps: it raises an exception
-    if the call is cancelled."""
+    """A handler that runs a single call.
+
+    call: gets a function to call between its steps, which raises SearchCancelled if the call is
+    cancelled.
+    """
 
     call: Callable[[Callable[[], None]], Any]
 
@@ -114,13 +123,13 @@ class CallHandler:
 
 
 def _raise_if_cancelled(jobs: Sequence[Job], deadline: float) -> None:
-    """Raise an exception after the deadline, or if all clients have stopped waiting."""
+    """Raise SearchCancelled after the deadline, or if all clients have stopped waiting."""
     if time.monotonic() > deadline or all(job.future.done() for job in jobs):
         raise SearchCancelled
 
 
 def _notify(jobs: Sequence[Job], deadline: float, indices: Sequence[int], outputs: Outputs) -> None:
-    """Pass partial hypotheses to the jobs that stream them."""
+    """Pass partial hypotheses to the jobs that stream them; raise SearchCancelled if cancelled."""
     _raise_if_cancelled(jobs, deadline)
     if any(job.on_partial for job in jobs):
         for index, partial_output in zip(indices, outputs(), strict=True):

@@ -19,11 +19,11 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 OTHER = "other"  # label of unknown paths and methods, whose names clients choose
 METHODS = frozenset(("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"))
 
-disable_created_metrics()  # a second series per counter with its creation time
+disable_created_metrics()  # omit the creation times of counters
 
 
 class Metrics:
-    """Counters, histograms and gauges of the server. paths: those counted under their names."""
+    """Counters, histograms and gauges of the server. paths: URL paths that are counted by name."""
 
     def __init__(self, paths: frozenset[str] = frozenset()) -> None:
         self.started, self.in_flight, self.paths = time.monotonic(), 0, paths
@@ -50,7 +50,7 @@ class Metrics:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start of the server."""
         return time.monotonic() - self.started
 
     def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
@@ -71,7 +71,7 @@ class Metrics:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of the process; without /proc its peak, on Windows 0."""
+    """Return the resident memory of the process (without /proc: its peak; on Windows: 0)."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

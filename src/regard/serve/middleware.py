@@ -29,13 +29,13 @@ PAGE_CSP = (
     "frame-ancestors 'none'"
 )
 CLOSE = {"connection": "close"}
-OVER_LIMIT = "regard.over_limit"  # in the state of requests on a connection above the limit
+OVER_LIMIT = "regard.over_limit"  # key in the state of requests on a connection above the limit
 PREFLIGHT = "access-control-request-method"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class AccessMiddleware:
-    """Checks each request before any route, adds security headers, and updates the metrics."""
+    """Middleware that checks each request, adds security headers and updates the metrics."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
@@ -56,7 +56,7 @@ class AccessMiddleware:
         start, status, num_bytes = time.monotonic(), 0, 0
 
         async def receive_limited() -> Message:
-            """Receive a message; bodies without Content-Length are limited too."""
+            """Receive a message; also limit bodies without a Content-Length header."""
             nonlocal num_bytes
             message = await receive()
             num_bytes += len(message.get("body", b""))
@@ -90,7 +90,10 @@ class AccessMiddleware:
             self.metrics.count_request(scope["method"], scope["path"], status or 500, seconds)
 
     def _checked_app(self, scope: Scope, headers: Headers) -> ASGIApp:
-        """Return the app that handles a request; raise ApiError if access is denied."""
+        """Return the app that handles a request: with CORS for allowed origins, or without.
+
+        Raise ApiError if the server rejects the request.
+        """
         path, origin = scope["path"], headers.get("origin", "")
         is_allowed = bool(origin) and self.cors.is_allowed_origin(origin)
         if is_allowed and scope["method"] == "OPTIONS" and PREFLIGHT in headers:
@@ -151,7 +154,7 @@ class EmptyPreflightCors(CORSMiddleware):
     """Starlette's CORS middleware for allowed origins; preflight responses have no content."""
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Return the access-control headers with status 204; the browser enforces them."""
+        """Return status 204 with the access-control headers, which the browser enforces."""
         headers = super().preflight_response(request_headers).headers
         cors = {name: headers[name] for name in headers if name.startswith("access-control-")}
         return Response(None, 204, cors)
@@ -169,7 +172,10 @@ def is_local(host: str) -> bool:
 
 
 def accepted_hosts(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
-    """Return the names accepted in the Host header; None (any) for a public address."""
+    """Return the names accepted in the Host header; None accepts any name.
+
+    host: the address of the server. more: additional names.
+    """
     names = [name.lower() for name in more]
     if not is_local(host) and not names:
         return None

@@ -26,7 +26,7 @@ from regard.serve.streaming import EventStream
 from regard.tasks.inspection.forced_pass import TooLong
 from regard.tasks.values import FIELDS, NBEST_FIELDS, Constraints
 
-MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request, each 10 bytes of JSON and 60 of memory
+MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request; each takes 10 bytes of JSON and 60 of memory
 
 
 async def predict(request: Request, body: PredictRequest) -> Response:
@@ -117,7 +117,7 @@ def _check_alignment_size(texts: Sequence[str], handler: PredictHandler) -> None
 
 
 def _constraints_per_text(body: PredictRequest, model: ServedModel) -> Sequence[Constraints | None]:
-    """Return the constraints of each text."""
+    """Return the constraints of each text (None: no constraints)."""
     if body.constraints is None:
         return [None] * len(body.texts)
     if len(body.constraints) != len(body.texts):
@@ -130,7 +130,10 @@ def _constraints_per_text(body: PredictRequest, model: ServedModel) -> Sequence[
 
 
 def _constraints(schema: ConstraintsSchema, field: str, model: ServedModel) -> Constraints | None:
-    """Return the constraints of a request; None if it has none."""
+    """Return the constraints in a request, or None if all of them are empty.
+
+    field: path of the constraints in the request body, shown in errors.
+    """
     constraints = Constraints(schema.prefix, tuple(schema.require), tuple(schema.ban))
     if constraints == Constraints():
         return None
@@ -142,7 +145,10 @@ def _constraints(schema: ConstraintsSchema, field: str, model: ServedModel) -> C
 def _inspect_as_json(
     model: ServedModel, body: InspectRequest, settings: ServeSettings, check: Callable[[], None]
 ) -> bytes:
-    """Return the inspection of a text as JSON; runs in the model thread."""
+    """Return the inspection of a text as JSON. Called in the model thread.
+
+    check: raises an exception if the request is cancelled.
+    """
     from regard.views.inspection.inspecting import inspect_with_options
 
     options = (body.text, body.target, body.search, settings.max_inspect_tokens)

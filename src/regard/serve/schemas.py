@@ -18,7 +18,7 @@ from regard.serve.settings import ServeSettings
 
 
 def _to_int(value: Any) -> Any:
-    """Return 5 for 5.0: JSON does not distinguish them."""
+    """Return an integral float such as 5.0 as int, since JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -123,7 +123,7 @@ def request_schemas(
 
 
 def _with_types(schema: type[RequestBody], **types: Any) -> Any:
-    """Return a copy of a schema in which these fields have other types."""
+    """Return a copy of a schema in which these fields, if present, have other types."""
     known = schema.model_fields
     fields: Any = {name: (kind, known[name]) for name, kind in types.items() if name in known}
     return create_model(schema.__name__, __base__=schema, __doc__=schema.__doc__, **fields)

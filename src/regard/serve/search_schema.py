@@ -16,12 +16,14 @@ MAX_VALUES = {
     "diversity_penalty": 100.0,
     "temperature": 100.0,
 }
-MIN_TEMPERATURE = 0.01  # above 0
+MIN_TEMPERATURE = 0.01  # except 0 (greedy)
 
 
 def resolve_search(predictor: Predictor, changes: dict[str, Any], settings: ServeSettings) -> Any:
-    """Return the search with the changes of a request; raise UserError if one is invalid or
-    exceeds a limit."""
+    """Return the model's search with the settings of a request.
+
+    Raise UserError if a setting is unknown, invalid or exceeds a limit of the server.
+    """
     search = predictor.search_options(**changes)
     for name, value in changes.items():
         if name not in type(search).model_fields:  # null passes the validation above
@@ -52,7 +54,7 @@ def max_values(settings: ServeSettings) -> dict[str, float]:
 
 
 def search_classes(config: Config) -> list[Any]:
-    """Return the search classes that a model supports, its own first."""
+    """Return the search classes that a model supports, first the one in its configuration."""
     annotation: Any = type(config).model_fields["search"].annotation
     classes = list(get_args(annotation) or (annotation,))
     return sorted(classes, key=lambda one: one is not type(config.search))
@@ -76,7 +78,10 @@ def model_search_schema(config: Config, settings: ServeSettings) -> dict[str, An
 
 
 def request_search_schema(configs: Iterable[Config], settings: ServeSettings) -> dict[str, Any]:
-    """Return the JSON schema of `search` in requests for any model; null keeps a setting."""
+    """Return the JSON schema of the field `search` in requests for any model.
+
+    The value null keeps the setting of the model.
+    """
     choices: list[dict[str, Any]] = []
     for config in configs:
         for index, search_class in enumerate(search_classes(config)):
@@ -86,7 +91,7 @@ def request_search_schema(configs: Iterable[Config], settings: ServeSettings) ->
             if temperature := schema["properties"].get("temperature"):
                 temperature["anyOf"][0]["minimum"] = MIN_TEMPERATURE
                 temperature["anyOf"].append({"const": 0})
-            if index:  # not the model's own kind, so that it must be named
+            if index:  # a kind other than the model's own must be named
                 schema["properties"]["kind"] = {"const": search_class.model_fields["kind"].default}
                 schema["required"] = ["kind"]
             if schema not in choices:
@@ -95,5 +100,5 @@ def request_search_schema(configs: Iterable[Config], settings: ServeSettings) ->
 
 
 def _pop_type(field: dict[str, Any]) -> dict[str, Any]:
-    """Remove and return the type of a field with its bounds; title and description stay."""
+    """Remove the type and bounds of a field and return them; title and description stay."""
     return {key: field.pop(key) for key in list(field) if key not in ("title", "description")}

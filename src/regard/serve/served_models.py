@@ -17,7 +17,7 @@ from regard.views.inspection.about import description
 
 
 class ServedModel:
-    """A model with its name. capabilities: the routes that it supports."""
+    """A model with its name. capabilities: names of the routes that the model supports."""
 
     def __init__(self, name: str, predictor: Predictor) -> None:
         self.name, self.predictor, self.task = name, predictor, predictor.task
@@ -66,7 +66,7 @@ def _text_direction(tokens: Iterable[str]) -> str:
 
 
 def example_text(folder: Path) -> str | None:
-    """Return a sample source of the run, if it has one."""
+    """Return the source text of the first sample prediction in a run folder, if any."""
     try:
         with open(folder / "samples.jsonl", encoding="utf-8") as lines:
             source = json.loads(next(lines))["source"]
@@ -78,7 +78,7 @@ def example_text(folder: Path) -> str | None:
 def open_models(
     specs: Sequence[str], engine: str | None = None, quantize: str | None = None
 ) -> dict[str, Predictor]:
-    """Return the models of FOLDER or NAME=FOLDER specs by name."""
+    """Load the models named by specs (FOLDER or NAME=FOLDER); return them by name."""
     if engine == "auto":
         raise UserError(
             "--engine auto: not supported by serve: it needs many texts to measure the speed",
@@ -87,7 +87,9 @@ def open_models(
     folders: dict[str, Path] = {}
     for spec in specs:
         name, equals, folder = spec.partition("=")
-        if not equals or not name or "/" in name or Path(spec).is_dir():  # = in a folder name
+        if (
+            not equals or not name or "/" in name or Path(spec).is_dir()
+        ):  # a folder name may contain =
             name, folder = Path(spec).resolve().name, spec
         if name in folders:
             raise UserError(f"two models are named {name}", help="rename one: NAME=FOLDER")

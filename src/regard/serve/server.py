@@ -74,7 +74,7 @@ def bind_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
-    """Serve the application on a socket; a signal stops it after running requests finish."""
+    """Serve the application on a socket until a signal arrives and running requests finish."""
     import uvicorn
 
     from regard.serve.connections import limited_protocol
@@ -93,7 +93,7 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
     )
 
     class GracefulServer(uvicorn.Server):
-        """After a signal, rejects new requests and finishes running ones, then exits."""
+        """A server that, after a signal, rejects new requests, finishes running ones and exits."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             loop = asyncio.get_running_loop()
@@ -106,7 +106,7 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
             loop.call_soon_threadsafe(self.stop_when_idle, loop, deadline)
 
         def stop_when_idle(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-            """Exit when no request is in flight; runs in the event loop."""
+            """Exit when no request is in flight, or at the deadline. Called in the event loop."""
             if app.state.service.metrics.in_flight and time.monotonic() < deadline:
                 loop.call_later(0.02, self.stop_when_idle, loop, deadline)
             else:
@@ -116,7 +116,7 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
 
 
 def read_api_key(path: Path | None) -> SecretStr | None:
-    """Return the API key in a file; raise UserError if a header cannot carry it."""
+    """Return the API key in a file; raise UserError if it is short or not printable ASCII."""
     if path is None:
         return None
     try:
@@ -132,7 +132,10 @@ def read_api_key(path: Path | None) -> SecretStr | None:
 
 
 def build_settings(host: str, names: list[str], **values: Any) -> ServeSettings:
-    """Return the settings of the command line; raise UserError if they are invalid."""
+    """Return the server settings from command-line options; raise UserError if one is invalid.
+
+    names: additional host names to accept. values: other settings by name.
+    """
     try:
         return ServeSettings(allowed_hosts=accepted_hosts(host, names), **values)
     except ValidationError as error:

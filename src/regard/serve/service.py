@@ -17,7 +17,7 @@ from regard.serve.search_schema import resolve_search
 from regard.serve.served_models import ServedModel
 from regard.serve.settings import ServeSettings
 
-MAX_HANDLERS = 1000  # cached
+MAX_HANDLERS = 1000  # maximum number of cached handlers
 
 
 class Service:
@@ -38,7 +38,10 @@ class Service:
     def predict_handler(
         self, body: ModelRequest, capability: str, nbest: int = 1, return_alignment: bool = False
     ) -> PredictHandler:
-        """Return the handler of a request; equal requests share one object."""
+        """Return the handler of a request. Requests with equal settings share a cached handler.
+
+        capability: the route, which the model must support.
+        """
         search = tuple((name, type(value), value) for name, value in sorted(body.search.items()))
         key = (body.model, capability, nbest, return_alignment, search)
         handler = self._handlers.get(key)
@@ -52,8 +55,10 @@ class Service:
     def _build_handler(
         self, body: ModelRequest, capability: str, nbest: int, return_alignment: bool
     ) -> PredictHandler:
-        """Build it; raise an error if the model does not support the request, or a limit is
-        exceeded."""
+        """Return a new handler.
+
+        Raise an error if the model does not support the request, or the request exceeds a limit.
+        """
         name = next(iter(self.models)) if body.model is None else body.model
         model = self.models.get(name)
         if model is None:
@@ -74,13 +79,15 @@ class Service:
         return PredictHandler(model, search, nbest, return_alignment)
 
     async def run_single(self, request: Request, call: Callable[[Callable[[], None]], Any]) -> Any:
-        """Return the result of a call that runs as a batch of its own."""
+        """Return the result of a call, which runs as a batch of its own (see CallHandler)."""
         (result,) = await self.wait_for(request, [Job(CallHandler(call))])
         return result
 
     async def wait_for(self, request: Request, jobs: Sequence[Job]) -> list[Any]:
-        """Return the results of jobs; raise an error if one fails, on a timeout, or if the client
-        disconnects."""
+        """Queue jobs, wait for them and return their results.
+
+        Raise an error if a job fails, the request times out or the client disconnects.
+        """
         self.batcher.put(jobs)
         results: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
         # Retrieve the exception; otherwise asyncio logs it as never retrieved.

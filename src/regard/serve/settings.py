@@ -25,7 +25,7 @@ LIMITS = (
 
 
 class ServeSettings(Options):
-    """Batching, limits and access."""
+    """Settings of the server: batching, limits and access."""
 
     batch_wait_ms: float = Field(
         5.0,
@@ -76,9 +76,9 @@ class ServeSettings(Options):
 
     @property
     def max_body_bytes(self) -> int:
-        """Maximum request body in bytes."""
+        """Return the maximum size of a request body in bytes."""
         return int(self.max_body_mb * 1_000_000)
 
     def limits(self) -> dict[str, float]:
-        """Return the limits that clients may know."""
+        """Return the limits that `GET /limits` reports to clients."""
         return {name: getattr(self, name) for name in LIMITS}

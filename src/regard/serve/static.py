@@ -1,4 +1,4 @@
-"""Static files of the web UI: a fixed list, read once from the package."""
+"""Static files of the web UI, read once from the package when the server starts."""
 
 import hashlib
 from importlib import resources
@@ -38,7 +38,7 @@ class StaticFile(NamedTuple):
 
 
 def load_static_files() -> dict[str, StaticFile]:
-    """Return the files by name; pages that are missing are replaced by a placeholder."""
+    """Return the files by name; a placeholder replaces missing HTML pages."""
     files = {name: _static_file(name, PLACEHOLDER.encode()) for name in PAGES.values()}
     for package, name in FOLDERS:
         folder = resources.files(package) / name

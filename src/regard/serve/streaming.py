@@ -21,8 +21,8 @@ from regard.serve.service import Service
 class LatestPartial:
     """The latest partial hypothesis, passed from the model thread to the event loop.
 
-    Only the latest one is kept, so that a slow client misses some but blocks nothing, and only
-    those that are sent are decoded.
+    Older hypotheses are dropped, so a slow client misses some but does not block the search. Only
+    hypotheses that are sent are decoded into text.
     """
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class LatestPartial:
         self.loop.call_soon_threadsafe(self.ready.set)
 
     def take(self) -> PartialHypothesis | None:
-        """Return the latest partial hypothesis if it is new."""
+        """Remove and return the latest partial hypothesis, or None without a new one."""
         self.ready.clear()
         partial, self.latest = self.latest, None
         return partial
 
 
 class EventStream(StreamingResponse):
-    """The events of a job: any number of partial, then result or error."""
+    """A stream of the events of a job: any number of `partial`, then `result` or `error`."""
 
     def __init__(self, service: Service, job: Job, model: ServedModel) -> None:
         """Put the job into the queue; raise ApiError if the queue is full."""
@@ -82,7 +82,7 @@ class EventStream(StreamingResponse):
             raise
 
     async def _partials(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield partial predictions until the job is done."""
+        """Yield partial predictions until the job is done; raise ApiError on a timeout."""
         decode: Any = None  # created on demand: not all tasks have partial predictions
         deadline = time.monotonic() + self.service.settings.timeout
         while not self.job.future.done():

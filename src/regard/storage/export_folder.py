@@ -1,4 +1,4 @@
-"""The folder of an exported model: files in addition to the engine's own."""
+"""The folder of an exported model: the files that regard adds to those of the engine."""
 
 import contextlib
 import os
@@ -13,11 +13,11 @@ from regard.core.version import __version__
 
 FORMAT_VERSION = 1
 EXPORT_FILE = "export.json"
-COPIED_FILES = ("config.yaml", "run.json", "version.txt", "vocabulary")  # of a run folder
+COPIED_FILES = ("config.yaml", "run.json", "version.txt", "vocabulary")  # from the run folder
 
 
 def check_out(out: Path, force: bool) -> None:
-    """Raise UserError if `out` exists; with force, only if it is not an export."""
+    """Raise UserError if `out` exists. With force, raise it only if `out` is not an export."""
     if out.exists() and not force:
         raise UserError(f"{out}: already exists", help="use --force, or choose another --out")
     if out.exists() and not (out / EXPORT_FILE).is_file():
@@ -46,7 +46,7 @@ def atomic_folder(out: Path, force: bool) -> Iterator[Path]:
 
 
 def write_export(run: Path, folder: Path, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Copy what `load` needs from the run folder, and write and return the metadata."""
+    """Copy the files that loading needs from the run folder; write and return the metadata."""
     for name in COPIED_FILES:
         path = run / name
         if path.is_dir():
@@ -59,7 +59,7 @@ def write_export(run: Path, folder: Path, metadata: dict[str, Any]) -> dict[str,
 
 
 def read_export(folder: Path) -> dict[str, Any] | None:
-    """Return the metadata of an exported folder, or None if it is not one."""
+    """Return the metadata of an exported model, or None if the folder is not an export."""
     path = folder / EXPORT_FILE
     if not path.is_file():
         return None

@@ -1,7 +1,7 @@
-"""Read and write int8 weights, matrix by matrix.
+"""Files of int8 weights, read one matrix at a time.
 
-A file of int8 weights stores each matrix under its usual name, and its scales under that name plus
-`.scale`.
+Such a file stores each int8 matrix under the name of the weight, and the scales of the matrix under
+the same name plus `.scale`.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ def weights_file(folder: Path) -> Path:
 
 
 class FileWeights(Weights):
-    """Weights of a model in a file, fp32 or int8; read one by one."""
+    """The weights of a model in an fp32 or int8 file, read one tensor at a time."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.matrices: dict[str, Int8Matrix] = {}  # that were read, by name
+        self.matrices: dict[str, Int8Matrix] = {}  # matrices read so far, by name
         self.others: dict[str, Tensor] = {}
         self._names = {id(tensor): name for name, tensor in unique_tensors(model).items()}
         with readable_errors(path), safe_open(path, framework="pt") as file:
@@ -60,15 +60,17 @@ class FileWeights(Weights):
         return self.others[name]
 
     def _read(self, name: str) -> Tensor:
-        """Return a tensor that maps the file. The file is reopened each time: otherwise all pages
-        read so far would count as used memory."""
+        """Return a tensor that is memory-mapped from the file.
+
+        The file is reopened each time. Otherwise all pages read so far would count as used memory.
+        """
         with readable_errors(self.path), safe_open(self.path, framework="pt") as file:
             found: Tensor = file.get_tensor(name)
             return found
 
 
 def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
-    """Return the model of `build` with int8 weights from a file."""
+    """Return the model that `build` creates, with int8 weights from a file."""
     check_cpu(parallel.device())
     model, _ = _read(build, path)
     trim_malloc()
@@ -76,7 +78,7 @@ def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
 
 
 def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
-    """Write the weights of a file, for the model of `build`, in int8."""
+    """Convert the weights in the file `path` to int8. build: creates the model of these weights."""
     _, stored = _read(build, path)
     tensors = dict(stored.others)
     for name, matrix in stored.matrices.items():
@@ -86,6 +88,6 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
 
 def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, FileWeights]:
     """Return the int8 model and the weights read for it."""
-    model = build()  # its random weights go as those of the file come
+    model = build()  # its random weights are replaced and freed one by one
     stored = FileWeights(model, path)
     return quantize(model, stored), stored

@@ -7,7 +7,7 @@ MAX_SHOWN = 5  # folders in the message
 
 
 def not_a_model_message(folder: Path) -> str:
-    """Return why this is not a model folder, and what to use instead."""
+    """Return why a path is not a model folder, and which model folders to use instead."""
     if folder.is_file():
         return f"{folder}: expected a model folder such as runs/words-1, found a file"
     if not folder.is_dir():

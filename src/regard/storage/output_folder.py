@@ -1,4 +1,4 @@
-"""The folder that a run is written to: new or cleared, and locked."""
+"""The folder that a run is written to: its name, its files and its lock."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 from regard.core.errors import UserError
 from regard.data.reading.lines import stem
 
-PSEUDO_LABELS = "pseudo_labels.jsonl"  # with their confidence
+PSEUDO_LABELS = "pseudo_labels.jsonl"  # examples with labels and confidence of a teacher
 TENSORBOARD = "tensorboard"
-RUN_FILES = (  # all that training writes; the first one marks a run
+RUN_FILES = (  # all files that training writes; the first one marks a run
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
     *("model.safetensors", "checkpoint", "checkpoint.tmp", "checkpoint.prev"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO_LABELS, TENSORBOARD),
@@ -37,7 +37,7 @@ def next_run_folder(name: str) -> Path:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether a folder contains only files of a run that was killed before its start."""
+    """Return whether a folder has only files of a run that was killed before its first step."""
     names = {entry.name for entry in folder.iterdir()}
     marked = "version.txt" in names or all(re.fullmatch(TEMPORARY, name) for name in names)
     return marked and not foreign_files(folder)
@@ -50,7 +50,7 @@ def foreign_files(folder: Path) -> list[str]:
 
 
 def delete_run(folder: Path) -> None:
-    """Delete the files of an earlier run; first the one that marks a run."""
+    """Delete the files of an earlier run, starting with `run.json`, which marks a run."""
     if folder.is_dir():
         temporary = [e.name for e in folder.iterdir() if re.fullmatch(TEMPORARY, e.name)]
         for path in [folder / name for name in (*RUN_FILES, *temporary)]:
@@ -62,16 +62,17 @@ def delete_run(folder: Path) -> None:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder inside the block; remove it afterwards if it is new and empty.
+    """Lock the folder inside the block; raise UserError if another process has locked it.
 
-    The system releases the lock when the process ends, however it ends.
+    A folder that is new and still empty after the block is removed. The system releases the lock
+    when the process ends, even if it is killed.
     """
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     if folder.parent == RUNS:  # created by next_run_folder
         created = [folder, RUNS]
     try:
         import fcntl
-    except ImportError:  # not on Windows
+    except ImportError:  # Windows has no fcntl
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)

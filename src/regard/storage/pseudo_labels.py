@@ -1,4 +1,4 @@
-"""Pseudo-labeled examples in a run folder."""
+"""Pseudo-labeled examples (labeled by a teacher model) in a run folder."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from regard.storage.output_folder import PSEUDO_LABELS
 
 
 def write_pseudo_labels(folder: Path, examples: list[tuple[Pair, float]]) -> None:
-    """Write one JSON object per example, for inspection and for resuming."""
+    """Write examples and their confidence as JSON lines, for inspection and for resuming."""
     rows = [
         {"source": pair.source, "target": pair.target, "confidence": round(confidence, 6)}
         for pair, confidence in examples
@@ -21,7 +21,7 @@ def write_pseudo_labels(folder: Path, examples: list[tuple[Pair, float]]) -> Non
 
 
 def read_pseudo_labels(folder: Path) -> list[Pair]:
-    """Return the examples of `write_pseudo_labels`; none without a file."""
+    """Return the examples that `write_pseudo_labels` wrote, or [] if the file does not exist."""
     path = folder / PSEUDO_LABELS
     if not path.exists():
         return []

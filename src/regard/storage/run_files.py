@@ -15,7 +15,7 @@ FORMAT_VERSION = 4  # of the run folder; other versions are not supported
 
 
 def _check_version(folder: Path) -> None:
-    """Raise UserError for a run folder of another format version."""
+    """Raise UserError if a run folder has another format version."""
     path = folder / "run.json"
     metadata = read_json(path) if path.exists() else {}
     found = metadata.get("format", FORMAT_VERSION)
@@ -30,13 +30,13 @@ def _check_version(folder: Path) -> None:
 
 
 def trained_on(folder: Path) -> dict[str, Any]:
-    """Return the paths and columns of a run's training data, as far as they are known."""
+    """Return the paths and columns of a run's training data, or {} if they are unknown."""
     path = folder / "run.json"
     return (read_json(path).get("data") or {}) if path.exists() else {}
 
 
 def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
-    """Return the data spec with the columns of the training data, unless the user names some."""
+    """Return the data spec with the columns of the training data, unless the spec names columns."""
     named = spec.source_column or spec.target_column
     if named or spec.data is None or is_builtin(spec.data):
         return spec

@@ -1,4 +1,4 @@
-"""The content of a run folder as plain data. A run that was killed early has less of it."""
+"""The content of a run folder as plain data. Files may be missing if the run was killed."""
 
 import json
 import math
@@ -27,7 +27,7 @@ class RunFolder:
     notes: list[str]
 
     def most(self, key: str) -> float | None:
-        """Return the largest number under a key in the log, such as the last step."""
+        """Return the largest number stored under a key in metrics.jsonl, such as the last step."""
         return max(numbers([*self.train, *self.dev, self.final], key), default=None)
 
 
@@ -64,14 +64,14 @@ def number(value: object) -> float | None:
 
 
 def numbers(records: list[Record], key: str) -> list[float]:
-    """Return the finite numbers under a key."""
+    """Return the finite numbers that the records store under a key."""
     return [value for record in records if (value := number(record.get(key))) is not None]
 
 
 def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[float, float]]:
-    """Return (step, value) of each record with a finite number under the keys of `path`.
+    """Return (step, value) of each record that stores a finite number under the nested keys `path`.
 
-    over: the key of another number to use instead of the step.
+    over: key of the x-value to use instead of the step.
     """
     found = []
     for record in records:

@@ -1,4 +1,4 @@
-"""Save and load the weights of a model."""
+"""The weights of a model as safetensors files."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,10 @@ from regard.core.files import write_bytes
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
-    """Write the weights of a model; tied weights are written once."""
+    """Write the weights of a model, tied weights once.
+
+    All processes must call this to gather sharded weights; only the main process writes.
+    """
     tensors = {
         name: parallel.full_tensor(p).contiguous() for name, p in unique_tensors(model).items()
     }
@@ -24,7 +27,7 @@ def save_weights(model: nn.Module, path: Path) -> None:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Load the weights of a file into a model of the same shape."""
+    """Load the weights of a file into a model; raise UserError if names or shapes differ."""
     tensors = read_tensors(path)
     check_shapes(model, {name: tensor.shape for name, tensor in tensors.items()}, path)
     fixed = dict(model.named_parameters())
@@ -35,7 +38,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
 
 def check_shapes(model: nn.Module, shapes: Mapping[str, Sequence[int]], path: Path) -> None:
-    """Raise UserError unless names and shapes match those of the model."""
+    """Raise UserError unless the names and shapes in a file match those of the model."""
     expected = unique_tensors(model)
     fixed = dict(model.named_parameters())  # the size of a buffer may depend on the data
     wrong = [n for n in expected if n not in shapes]
@@ -69,5 +72,5 @@ def readable_errors(path: Path) -> Iterator[None]:
 
 
 def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters and buffers by name, tied ones once."""
+    """Return the parameters and buffers by name; a tied tensor appears once."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
