@@ -1,4 +1,7 @@
-"""Inputs of models: text, words, vectors, each with its frontend; the unions register them."""
+"""The registries of inputs (text, words, vectors) and frontends: the unions of their options.
+
+An input encodes sources as numbers. A frontend is the module that turns these into vectors.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -27,9 +30,10 @@ def fit_input(
     auto_settings: list[AutoSetting],
     like: Input | None = None,
 ) -> tuple[Input, InputOptions]:
-    """Return the input for these sources, of the kind that reads them, and its complete options.
+    """Return the input fitted on these sources, and its options with all values set.
 
-    path: of the config section; like: the input of a pretrained model.
+    If the kind of `options` does not accept the sources, another kind is chosen.
+    path: config path of the options, for messages. like: input of a pretrained model to keep.
     """
     if not options.accepts(sources[0]):
         kinds: Any = kinds_of(Inputs)
@@ -43,8 +47,11 @@ def fit_input(
 
 
 def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
-    """Return the input of a language model; chars: the characters of words, if it reads them, so
-    that models of words can be initialized from it."""
+    """Return the input of a language model.
+
+    chars: character vocabulary, if the model also reads the characters of words. Taggers can then
+    be initialized from the model.
+    """
     if chars is None:
         return TextInput(tokenizer, lowercase=False, add_bos=False)
     assert isinstance(tokenizer, TableTokenizer)
@@ -58,7 +65,7 @@ def default_frontend(kind: str) -> FrontendOptions:
 
 
 def check_frontend(frontend: FrontendOptions, kind: str) -> None:
-    """Raise UserError if a frontend does not read inputs of this kind."""
+    """Raise UserError if the frontend does not read inputs of this kind."""
     if frontend.reads != kind:
         raise UserError(
             f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "

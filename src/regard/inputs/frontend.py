@@ -1,6 +1,6 @@
-"""The interface of frontends: encoded inputs to Padded vectors (B, S, D).
+"""The interface of frontends, which turn encoded sources into vectors (B, S, D).
 
-B rows, S length, D width, V vocabulary.
+B rows (examples of the batch), S or T length, D width.
 """
 
 from abc import ABC, abstractmethod
@@ -22,26 +22,30 @@ from regard.nn.int8 import Int8Embedding, Weights
 
 
 class Frontend(nn.Module, ABC):
-    """The interface. width: D, of its output; table: its token embedding, if any, which an output
-    layer may be tied to."""
+    """The interface of frontends.
+
+    width: width D of the output vectors.
+    table: token embedding, if any, to which an output layer may be tied.
+    """
 
     width: int
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
-        """Return the token embedding if the frontend is only a lookup in eval mode."""
+        """Return the token embedding if the frontend does nothing else in eval mode, or None."""
         return None
 
     @abstractmethod
     def forward(self, source: Padded) -> Padded:
-        """Return (B, S, D) vectors with mask, bias and edges; the length may become shorter."""
+        """Return the vectors (B, S, D) with mask, bias and edges. S may shrink."""
 
 
 class FrontendOptions(Options):
-    """The options of a frontend.
+    """Base class of frontend options.
 
-    reads: the kind of input; carries: outputs besides vectors (`bias`, `edges`), which the encoder
-    must support; exports: engines that support it.
+    exports: inference engines that support the frontend.
+    reads: kind of input.
+    carries: outputs besides vectors (`bias`, `edges`), which the encoder must support.
     """
 
     exports: ClassVar[frozenset[str]] = frozenset()
@@ -51,7 +55,7 @@ class FrontendOptions(Options):
 
     @property
     def spelled(self) -> bool:
-        """Whether it also reads the characters of words."""
+        """Return whether the frontend also reads the characters of words."""
         return False
 
     def build(
@@ -59,14 +63,14 @@ class FrontendOptions(Options):
     ) -> Frontend:
         """Return the frontend of an encoder that reads vectors of this width.
 
-        scale: factor of embeddings; dropout: the encoder's; direct: whether the encoder accepts
-        vectors of any width.
+        scale: factor of embeddings. dropout: dropout rate of the encoder.
+        direct: whether the encoder reads vectors of any width without a projection.
         """
         raise NotImplementedError
 
 
 class Embedding(nn.Module):
-    """Token embedding with a scale; initialized with variance 1 / D before the scale."""
+    """A token embedding multiplied by `scale`. The weights are initialized with variance 1 / D."""
 
     def __init__(self, size: int, width: int, scale: float) -> None:
         super().__init__()
@@ -74,25 +78,25 @@ class Embedding(nn.Module):
         self.scale = scale
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map (B, T) to (B, T, D)."""
+        """Return the vectors (B, T, D) of tokens (B, T)."""
         return record_input(self, F.embedding(tokens, self.weight) * self.scale)
 
     def fast(self) -> Callable[[Tensor], Tensor]:
-        """Return the same as a plain function."""
+        """Return a function with the same result but less overhead. Weights must not change."""
         weight, scale = self.weight.detach(), self.scale
         return lambda tokens: F.embedding(tokens, weight) * scale
 
     def fused(self) -> FusedTable:
-        """Return its weights for the fused step."""
+        """Return the weights for the fused Transformer (`nn.fused`)."""
         return FusedTable(self.weight.detach(), EMPTY, self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
-        """Return the same with int8 weights."""
+        """Return the same embedding with int8 weights."""
         return Int8Embedding(weights.matrix(self.weight), self.scale)
 
 
 def unk_dropout(tokens: Tensor, p: float) -> Tensor:
-    """Replace a random fraction of the tokens by UNK."""
+    """Replace a random fraction p of the tokens by UNK, except special tokens."""
     if not p:
         return tokens
     drop = torch.rand(tokens.shape, device=tokens.device, generator=thread_generator()) < p

@@ -1,7 +1,7 @@
-"""The interface of inputs: encode sources of one kind, fitted on the training set.
+"""The interface of inputs, which encode sources of one kind, such as texts, as numbers.
 
-A new kind of input is one file in this package with its Input and its frontend, registered in the
-two unions of `regard.inputs`.
+An input is fitted on the training set. To add a kind of input, add a module to this package with
+an `Input` and a frontend, and add the options of both to the two unions of `regard.inputs`.
 """
 
 from abc import ABC, abstractmethod
@@ -19,10 +19,10 @@ from regard.data.tensors.padded import Padded
 
 
 class InputShape(NamedTuple):
-    """The shape of an input, for its frontend.
+    """The sizes that determine the frontend of an input.
 
-    kind: of the input; size: vocabulary size, or numbers per vector; characters: vocabulary size
-    of the characters of words.
+    kind: kind of input. size: vocabulary size, or numbers per vector.
+    characters: size of the character vocabulary, if the input consists of words.
     """
 
     kind: str
@@ -31,11 +31,12 @@ class InputShape(NamedTuple):
 
 
 class Input(ABC):
-    """Encodes sources.
+    """Base class of inputs, which encode sources.
 
-    kind: as in its options; mismatch: the error if a pretrained model reads another kind;
-    sequential: whether a source has several positions; whole_words: whether its tokens are words
-    or subwords, which determines the default model.
+    kind: name of the kind, as in the options.
+    mismatch: error message if a pretrained model reads another kind.
+    sequential: whether a source has several positions.
+    whole_words: whether tokens are words or subwords, which determines the default model.
     """
 
     kind: ClassVar[str]
@@ -45,7 +46,7 @@ class Input(ABC):
 
     @classmethod
     def like(cls, other: "Input") -> Self:
-        """Return the input of a pretrained model; raise UserError if it is of another kind."""
+        """Return `other`, the input of a pretrained model. Raise UserError if its kind differs."""
         if other.kind != cls.kind:
             raise UserError(cls.mismatch)
         return cast(Self, other)
@@ -53,11 +54,11 @@ class Input(ABC):
     @property
     @abstractmethod
     def shape(self) -> InputShape:
-        """The shape that a frontend is built for."""
+        """Return the sizes from which a frontend is built."""
 
     @abstractmethod
     def encode(self, sources: Sequence[Any]) -> Rows:
-        """Return sources as rows of numbers."""
+        """Return the sources as rows of numbers, such as token ids."""
 
     @abstractmethod
     def names(self, source: Any) -> list[str]:
@@ -65,14 +66,14 @@ class Input(ABC):
 
     @abstractmethod
     def content(self) -> bytes:
-        """Return everything that determines the encoding, for fingerprints."""
+        """Return all data that determines the encoding as bytes, for fingerprints."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write everything that `load` of its options needs."""
+        """Write the files that `InputOptions.load` reads."""
 
     def batch(self, sources: Sequence[Any]) -> Padded:
-        """Return sources as one tensor."""
+        """Return the encoded sources as one padded batch."""
         return self.encode(sources).all()
 
     def parse(self, text: str) -> Any:
@@ -80,7 +81,7 @@ class Input(ABC):
         return text
 
     def text(self, source: Any) -> str:
-        """Return a source as a line of text; inverse of `parse`."""
+        """Return a source as a line of text. Inverse of `parse`."""
         return str(source)
 
     def length(self, source: Any) -> int:
@@ -88,13 +89,13 @@ class Input(ABC):
         return len(source)
 
     def alphabet(self) -> list[str]:
-        """Return the names of all tokens of the vocabulary, if it has one."""
+        """Return the names of all tokens in the vocabulary, if there is one."""
         return []
 
     def token_ids(self, sources: Sequence[Any], spelled: bool) -> list[np.ndarray] | None:
-        """Return the token ids of each source, UNK for unreadable tokens; None without tokens.
+        """Return ids of each source in which UNK marks tokens that the model cannot read.
 
-        spelled: whether the model also reads the characters of words.
+        Return None if sources have no tokens. spelled: whether the model also reads characters.
         """
         return None
 
@@ -103,15 +104,15 @@ class Input(ABC):
         return True
 
     def unknown(self, source: Any, row: np.ndarray | None = None) -> tuple[str, ...]:
-        """Return the out-of-vocabulary tokens of a source; row: its ids, if known."""
+        """Return the out-of-vocabulary tokens of a source. row: encoded source, if available."""
         return ()
 
 
 class InputOptions(Options):
-    """The options of an input.
+    """Base class of input options.
 
-    examples: sources that it reads, of different lengths; joint: whether it tokenizes like targets,
-    so that both can share a vocabulary.
+    examples: example sources of different lengths.
+    joint: whether sources are tokenized like targets, so that both can share a vocabulary.
     """
 
     examples: ClassVar[tuple[Any, ...]]
@@ -120,7 +121,7 @@ class InputOptions(Options):
 
     @classmethod
     def accepts(cls, source: Any) -> bool:
-        """Return whether it reads sources like this one."""
+        """Return whether this kind of input reads the source."""
         raise NotImplementedError
 
     def fit(
@@ -130,12 +131,14 @@ class InputOptions(Options):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[Input, "InputOptions"]:
-        """Return the input for these sources, and its complete options.
+        """Return the input fitted on these sources, and its options with all values set.
 
-        path: of the config section; like: the input of a pretrained model, whose ids are kept.
+        path: config path of these options, for messages.
+        auto_settings: list to which automatic settings are appended.
+        like: input of a pretrained model, whose vocabulary is kept.
         """
         raise NotImplementedError
 
     def load(self, folder: Path) -> Input:
-        """Return the input that `save` wrote."""
+        """Return the input that `Input.save` wrote."""
         raise NotImplementedError

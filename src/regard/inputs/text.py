@@ -1,6 +1,6 @@
-"""Texts as tokens: the input `text`, and the frontend `tokens` that reads it.
+"""Texts as sequences of tokens: the input `text` and its frontend `tokens`.
 
-B rows, S length, D width.
+B rows (texts of the batch), S length, D width.
 """
 
 from collections import Counter
@@ -27,11 +27,14 @@ from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
 from regard.nn.fast import fast
 
-MIN_COVERAGE = 0.8  # fraction of the text that repeated words must cover
+MIN_COVERAGE = 0.8  # minimum fraction of the text in words that occur more than once
 
 
 class TextInput(Input):
-    """Texts as tokens, followed by EOS. lowercase: ignore case; add_bos: start with BOS."""
+    """Texts as token ids, followed by EOS.
+
+    lowercase: whether texts are lowercased. add_bos: whether texts start with BOS.
+    """
 
     kind = "text"
     mismatch = "--init-from: the pretrained model does not read texts like this task"
@@ -47,7 +50,7 @@ class TextInput(Input):
         return InputShape("text", len(self.tokenizer))
 
     def read(self, text: str) -> str:
-        """Return the text that is tokenized."""
+        """Return the text as it is tokenized, in lower case if `lowercase` is set."""
         return text.lower() if self.lowercase else text
 
     def encode(self, sources: Sequence[str]) -> Ragged:
@@ -60,7 +63,7 @@ class TextInput(Input):
         return Ragged.of([[BOS, *ids] for ids in self.tokenizer.encode_all(texts)], EOS)
 
     def names(self, source: str) -> list[str]:
-        """Return the tokens with BOS and EOS; unknown tokens keep their names."""
+        """Return the tokens with BOS and EOS. Unknown tokens are shown as they are, not as UNK."""
         if not isinstance(source, str):
             raise UserError(f"expected a string, found {source!r}")
         text, name = self.read(source), self.tokenizer.name
@@ -94,7 +97,7 @@ class TextInput(Input):
 
 
 class Text(InputOptions):
-    """Texts, tokenized."""
+    """Options of the input `text`."""
 
     examples: ClassVar[tuple[Any, ...]] = ("a text", "another one", "text")
     joint: ClassVar[bool] = True
@@ -118,7 +121,11 @@ class Text(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[TextInput, "Text"]:
-        """Return the input of classification and regression: words, if texts have them."""
+        """Return the input fitted on these texts, and its options with all values set.
+
+        It is for classification and regression, which prefer words to subwords. If `like` is
+        given, its tokenizer is kept.
+        """
         tree = self.model_dump()
         if like is not None:
             known = text_like(like, self.tokenizer)
@@ -130,7 +137,7 @@ class Text(InputOptions):
             return TextInput(known.tokenizer, known.lowercase, True), Text(**tree)
         found: list[AutoSetting] = []
         choose_side(tree, path, sources, found)
-        if found and tree["tokenizer"] == "bpe":  # words say more about a text than subwords
+        if found and tree["tokenizer"] == "bpe":  # words suit classification better than subwords
             tree["tokenizer"] = "word"
             found = [AutoSetting(f"{path}.tokenizer", "word", found[0].reason)]
         auto_settings += found
@@ -151,7 +158,10 @@ class Text(InputOptions):
 def _choose_words(
     tree: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Exclude words that occur once, which would be memorized, if others cover enough."""
+    """Limit the vocabulary to words that occur more than once, if they cover enough of the text.
+
+    A model would only memorize words that occur once.
+    """
     counts = Counter(word for text in texts for word in WordTokenizer([]).tokenize(text))
     again = [count for count in counts.values() if count > 1]
     if len(again) > len(SPECIALS) and sum(again) >= MIN_COVERAGE * counts.total():
@@ -162,7 +172,7 @@ def _choose_words(
 
 
 def text_like(like: Input, kind: str) -> TextInput:
-    """Return the input of a pretrained model; raise UserError if its tokenizer differs."""
+    """Return `like`, the input of a pretrained model. Raise UserError if its tokenizer differs."""
     known = TextInput.like(like)
     if kind not in ("auto", known.tokenizer.kind):
         raise UserError(f"--init-from: expected tokenizer {kind}, found {known.tokenizer.kind}")
@@ -170,7 +180,7 @@ def text_like(like: Input, kind: str) -> TextInput:
 
 
 class TokenEmbedder(Frontend):
-    """Token embedding; in training a fraction `dropout` of the tokens becomes UNK."""
+    """A token embedding. During training, a fraction `dropout` of the tokens becomes UNK."""
 
     def __init__(self, tokens: Embedding, dropout: float = 0.0) -> None:
         super().__init__()
@@ -183,7 +193,7 @@ class TokenEmbedder(Frontend):
         return self.tokens
 
     def forward(self, source: Padded) -> Padded:
-        """Map tokens (B, S) to vectors (B, S, D)."""
+        """Return the vectors (B, S, D) of tokens (B, S)."""
         data = unk_dropout(source.data, self.dropout) if self.training else source.data
         return source._replace(data=self.tokens(data))
 
@@ -191,13 +201,13 @@ class TokenEmbedder(Frontend):
         return self.tokens
 
     def fast(self) -> Callable[[Padded], Padded]:
-        """Return the same as a plain function, in eval mode."""
+        """Return a function with the same result in eval mode but less overhead."""
         embed = fast(self.tokens)
         return lambda source: source._replace(data=embed(source.data))
 
 
 class TokenEmbedderOptions(FrontendOptions):
-    """Options of the token embedding."""
+    """Options of a token embedding."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     reads: ClassVar[str] = "text"

@@ -1,4 +1,8 @@
-"""Tokenizer settings, for all tasks that read text."""
+"""Tokenizer options, and their automatic choice, for all tasks that read text.
+
+A side of the data is its sources or its targets. Each function replaces unset options in a tree (a
+dict of options) or a section of it, and appends its choices to `auto_settings`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -14,11 +18,11 @@ from regard.data.tokenizers.subword import default_size
 from regard.data.tokenizers.tokenizer_choice import choose_tokenizer
 
 TokenizerKind = Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "marian"]
-SUBWORDS = ("bpe", "unigram")  # trained on the data, unlike those of an imported model
+SUBWORDS = ("bpe", "unigram")  # subword tokenizers trained on the data, not imported
 
 
 class SideOptions(Options):
-    """The tokenizer of one side."""
+    """Options of the tokenizer of one side."""
 
     tokenizer: TokenizerKind = Field(
         "auto", description="tokenizer; auto selects one from the data"
@@ -29,7 +33,7 @@ class SideOptions(Options):
 def choose_side(
     section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fill the tokenizer of a side, if it is auto."""
+    """Set the tokenizer of a side, if it is auto. path: config path of the section."""
     if section["tokenizer"] == "auto":
         kind, reason = choose_tokenizer(texts)
         section["tokenizer"] = kind
@@ -39,7 +43,7 @@ def choose_side(
 def choose_size(
     section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fill the size of a subword vocabulary, if it is not set."""
+    """Set the size of a subword vocabulary, if it is unset. path: config path of the section."""
     if section["tokenizer"] in SUBWORDS and section["vocab_size"] is None:
         section["vocab_size"] = default_size(texts)
         auto_settings.append(
@@ -50,7 +54,7 @@ def choose_size(
 def choose_sides(
     tree: dict[str, Any], pairs: Sequence[Pair], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fill tokenizers, sharing, sizes and metric of two sides, if they are not set."""
+    """Set tokenizers, vocabulary sizes, shared_vocab and metric for both sides, if unset."""
     texts = {side: side_texts(pairs, side) for side in ("source", "target")}
     for side in texts:
         choose_side(tree[side], f"task.{side}", texts[side], auto_settings)
@@ -80,7 +84,7 @@ def choose_sides(
 def choose_target(
     tree: dict[str, Any], texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fill the same for targets whose sources are not texts."""
+    """Set tokenizer, vocabulary size, shared_vocab and metric if only the targets are texts."""
     if tree["shared_vocab"]:
         raise UserError("task.shared_vocab: only texts can share a vocabulary")
     tree["shared_vocab"] = False
@@ -90,13 +94,13 @@ def choose_target(
 
 
 def choose_metric(tree: dict[str, Any]) -> None:
-    """Fill the metric that suits the target tokens."""
+    """Set the metric, if unset: BLEU for word, bpe and unigram targets, otherwise exact match."""
     if tree["metric"] is None:
         words = tree["target"]["tokenizer"] in (*SUBWORDS, "word")
         tree["metric"] = "bleu" if words else "exact_match"
 
 
 def _same_script(texts: dict[str, Sequence[str]]) -> bool:
-    """Return whether the two sides have most characters in common."""
+    """Return whether both sides share at least half of all their characters."""
     left, right = (set(amount_of(side).characters) for side in texts.values())
     return len(left & right) >= 0.5 * len(left | right)

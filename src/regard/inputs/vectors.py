@@ -1,6 +1,6 @@
-"""Vectors as sequences of length one: the input `vectors`, and the frontend that reads it.
+"""Vectors as sequences of length one: the input `vectors` and its frontend.
 
-B rows, F numbers per vector, D width.
+N vectors, B rows of a batch, S = 1 length, F numbers per vector, D width.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from regard.nn.capture_hooks import record_input
 
 
 class VectorInput(Input):
-    """Vectors, standardized to mean 0 and standard std 1 over the training set."""
+    """Vectors of numbers, standardized to mean 0 and standard deviation 1 on the training set."""
 
     kind = "vectors"
     sequential = False
@@ -36,7 +36,7 @@ class VectorInput(Input):
         return InputShape("vectors", len(self.mean))
 
     def encode(self, sources: Sequence[Any]) -> Ragged:
-        """Return (N, F) standardized numbers, one vector per row."""
+        """Return the standardized numbers (N, F) of N vectors."""
         for index, source in enumerate(sources, 1):
             if isinstance(source, str) or len(source) != len(self.mean):
                 found = repr(source) if isinstance(source, str) else len(source)
@@ -46,7 +46,7 @@ class VectorInput(Input):
         return Ragged.from_flat(scaled, np.ones(len(rows), np.int64))
 
     def names(self, source: Any) -> list[str]:
-        """Return the index and value of each number: there is only one position."""
+        """Return the index and value of each number, although a vector is only one position."""
         self.encode([source])  # raises UserError for a wrong size
         return [f"x{index}={value:.6g}" for index, value in enumerate(source, 1)]
 
@@ -54,7 +54,7 @@ class VectorInput(Input):
         return ", ".join(f"{number:.6g}" for number in source)
 
     def parse(self, text: str) -> tuple[float, ...]:
-        """Return numbers separated by commas, semicolons, tabs or spaces."""
+        """Return the numbers of a line, separated by commas, semicolons, tabs or spaces."""
         cells = text.replace(",", " ").replace(";", " ").split()
         found = [value for cell in cells if (value := number(cell)) is not None]
         if len(found) != len(cells) or len(found) != len(self.mean):
@@ -75,7 +75,7 @@ class VectorInput(Input):
 
 
 class Vectors(InputOptions):
-    """Vectors of numbers."""
+    """Options of the input `vectors`."""
 
     examples: ClassVar[tuple[Any, ...]] = ((0.5, -1.25), (2.0, 0.0), (1.5, 3.0))
     kind: Literal["vectors"] = "vectors"
@@ -91,7 +91,7 @@ class Vectors(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[Input, "Vectors"]:
-        """Return the input fitted to these vectors, or that of a pretrained model."""
+        """Return `like`, the input of a pretrained model, or an input fitted on these vectors."""
         count = len(sources[0])
         if like is not None:
             if like.shape != InputShape("vectors", count):
@@ -107,13 +107,13 @@ class Vectors(InputOptions):
 
 
 def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation per column; 1 for a constant column."""
+    """Return mean and standard deviation per column. A constant column gets deviation 1."""
     mean, std = rows.mean(0), rows.std(0)
     return mean, np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)
 
 
 class VectorFrontend(Frontend):
-    """Vectors as they are, or projected to the width of the encoder."""
+    """A frontend that returns vectors unchanged or projected to the width of the encoder."""
 
     def __init__(self, adapt: nn.Module, width: int) -> None:
         super().__init__()
@@ -121,12 +121,12 @@ class VectorFrontend(Frontend):
         self.width = width
 
     def forward(self, source: Padded) -> Padded:
-        """Map (B, S, F) to (B, S, D)."""
+        """Return the vectors (B, S, D) for vectors (B, S, F)."""
         return source._replace(data=self.adapt(record_input(self, source.data)))
 
 
 class VectorFrontendOptions(FrontendOptions):
-    """Options: a linear projection, or none for encoders of any width."""
+    """Options of the frontend of vectors, which projects them unless the encoder is `direct`."""
 
     reads: ClassVar[str] = "vectors"
     kind: Literal["vectors"] = "vectors"

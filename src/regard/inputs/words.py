@@ -1,6 +1,7 @@
-"""Words with their characters: the input `words`, and the frontend that reads it.
+"""Words with their characters: the input `words` and its frontend.
 
-B rows, S length, D width, U distinct words, L characters, E width of their embedding.
+B rows (sentences of the batch), S length, D width, U distinct words, L characters per word,
+E width of character embeddings, C width of character-level representations.
 """
 
 from collections.abc import Sequence
@@ -26,12 +27,12 @@ from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Bidirectional, final_states
 
-KERNEL_SIZES = (2, 3, 4, 5)  # in characters
-CHAR_EMBEDDING = 32  # width
+KERNEL_SIZES = (2, 3, 4, 5)  # sizes of convolutions in characters
+CHAR_EMBEDDING = 32  # width of character embeddings
 
 
 class WordInput(Input):
-    """Sequences of words."""
+    """Sequences of words, with vocabularies of words and of characters."""
 
     kind = "words"
     mismatch = (
@@ -66,7 +67,7 @@ class WordInput(Input):
         return self.words.knows(word_key(word))
 
     def unknown(self, source: Sequence[str], row: np.ndarray | None = None) -> tuple[str, ...]:
-        """Return the out-of-vocabulary characters."""
+        """Return the out-of-vocabulary characters of the words."""
         return tuple(c for word in source for c in word if not self.chars.knows(c))
 
     def token_ids(self, sources: Sequence[Sequence[str]], spelled: bool) -> list[np.ndarray]:
@@ -89,7 +90,7 @@ class WordInput(Input):
 
 
 class Words(InputOptions):
-    """Words with a vocabulary, and their characters."""
+    """Options of the input `words`."""
 
     examples: ClassVar[tuple[Any, ...]] = (("some", "words"), ("some", "more", "words"), ("one",))
     kind: Literal["words"] = "words"
@@ -108,7 +109,7 @@ class Words(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[WordInput, "Words"]:
-        """Return the input with the words of these sequences, or of a pretrained model."""
+        """Return the input with the vocabularies of these sources or of a pretrained model."""
         if like is None:
             words = count_tokens(
                 (word_key(word) for row in sources for word in row), self.vocab_size
@@ -123,10 +124,10 @@ class Words(InputOptions):
 
 
 class WordFrontend(Frontend):
-    """Concatenated word and character representations, projected to the width of the encoder.
+    """A frontend that concatenates word and character-level vectors and projects them.
 
     Characters give unknown words a useful representation (Ma and Hovy 2016; Lample et al. 2016).
-    In training a fraction `dropout` of the words becomes UNK (word dropout), so that the model
+    During training, a fraction `dropout` of the words becomes UNK (word dropout). So the model
     learns to use characters alone.
     """
 
@@ -145,7 +146,10 @@ class WordFrontend(Frontend):
         return self.words
 
     def forward(self, source: Padded) -> Padded:
-        """Map words (B, S, 2) to vectors (B, S, D)."""
+        """Return the vectors (B, S, D) of words (B, S, 2).
+
+        A word is its id and its index in the table of characters, `source.shared`.
+        """
         words, indices = source.data.unbind(-1)  # (B, S) each
         x = self.words(unk_dropout(words, self.dropout) if self.training else words)
         if self.spelling is not None:
@@ -156,7 +160,7 @@ class WordFrontend(Frontend):
 
 
 class CharCNN(nn.Module):
-    """Convolutions over characters with max pooling (Kim et al. 2016; Ma and Hovy 2016)."""
+    """A character CNN with max pooling (Kim et al. 2016; Ma and Hovy 2016)."""
 
     def __init__(self, chars: Embedding, width: int, kernel_sizes: tuple[int, ...]) -> None:
         super().__init__()
@@ -170,7 +174,7 @@ class CharCNN(nn.Module):
         self.kernel_sizes = kernel_sizes
 
     def forward(self, words: SharedRows) -> Tensor:
-        """Map characters (U, L) to one vector per word (U, C)."""
+        """Return one vector per word (U, C) for characters (U, L)."""
         padding = max(self.kernel_sizes) - 1
         x = self.chars(words.data) * words.mask.unsqueeze(-1)
         x = F.pad(x, (0, 0, padding, padding))  # (U, L + 2 padding, E)
@@ -184,7 +188,7 @@ class CharCNN(nn.Module):
 
 
 class CharLSTM(nn.Module):
-    """The final states of a bidirectional LSTM over characters (Ling et al. 2015)."""
+    """A bidirectional character LSTM, which returns its final states (Ling et al. 2015)."""
 
     def __init__(self, chars: Embedding, width: int) -> None:
         super().__init__()
@@ -192,7 +196,7 @@ class CharLSTM(nn.Module):
         self.body = Bidirectional("lstm", chars.weight.shape[1], width, 1, 0.0)
 
     def forward(self, words: SharedRows) -> Tensor:
-        """Map characters (U, L) to one vector per word (U, C)."""
+        """Return one vector per word (U, C) for characters (U, L)."""
         states = self.body(self.chars(words.data), words.mask)
         return final_states(Padded(states, words.mask), both=True)
 
@@ -224,7 +228,7 @@ class WordFrontendOptions(FrontendOptions):
         spelling: nn.Module | None = None
         size = self.char_width
         if self.char_encoder == "lstm":
-            size += size % 2  # half of it from each end
+            size += size % 2  # even: half the width per direction
         if self.spelled:
             each = Embedding(shape.characters, CHAR_EMBEDDING, CHAR_EMBEDDING**0.5)
             spelling = (
