@@ -153,7 +153,7 @@ class Classifier(InputEstimator):
         return scores.get("accuracy", scores.get("subset_accuracy", 0.0)) / 100
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn, which calls this."""
+        """Return the scikit-learn estimator tags."""
         from sklearn.utils import ClassifierTags
 
         tags = super().__sklearn_tags__()
@@ -203,7 +203,7 @@ class Regressor(InputEstimator):
         return self.evaluate(X, y)["r2"]
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn, which calls this."""
+        """Return the scikit-learn estimator tags."""
         from sklearn.utils import RegressorTags
 
         tags = super().__sklearn_tags__()

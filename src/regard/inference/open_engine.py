@@ -1,4 +1,4 @@
-"""Opens the engine of an exported model folder."""
+"""The engines of exported model folders."""
 
 import importlib
 from pathlib import Path

@@ -29,7 +29,7 @@ TASK_FIELDS = ("labels", "is_multi_label", "metric", "class_weights", "temperatu
 
 
 class ClassifyTask(Task):
-    """The classification task. temperature: divides the logits, fitted by `calibrate`."""
+    """The classification task. temperature: divisor of the logits, fitted by `calibrate`."""
 
     kind = "classify"
     abilities = frozenset({"predict", "nbest"})
@@ -56,7 +56,7 @@ class ClassifyTask(Task):
         return options.build(self.source.shape, len(self.labels))
 
     def corpus(self, pairs: Sequence[Pair]) -> LabelCorpus:
-        """Return the examples as tensors, without those with unknown labels."""
+        """Return the examples as tensors. Examples with unknown labels are skipped."""
         known = [p for p in pairs if all(label in self.label_ids for label in p.target)]
         if self.is_multi_label:
             labels = np.zeros((len(known), len(self.labels)), np.float32)
@@ -71,11 +71,11 @@ class ClassifyTask(Task):
         return LabelCorpus(self.source.encode([pair.source for pair in known]), labels, weight)
 
     def parse(self, text: str) -> Any:
-        """Return the source of an input line: a text, or numbers."""
+        """Parse an input line into a source: a text, or the numbers of a vector."""
         return self.source.parse(text)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """Return one example per pair. Raise UserError for multi-label pairs if not expected."""
+        """Return one example per pair. Raise UserError for several labels if training had one."""
         pairs = list(pairs)
         others = [pair for pair in pairs if len(pair.target) != 1]
         if others and not self.is_multi_label:
@@ -86,7 +86,7 @@ class ClassifyTask(Task):
         return super().examples(pairs)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.labels), labels=True)
 
     to_source = staticmethod(text_or_vector)
@@ -169,7 +169,7 @@ class ClassifyTask(Task):
         return True
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> LabelCheck:
-        """Return statistics of the data and warnings about it."""
+        """Return statistics of the data, and warnings about the data."""
         if not any(label in self.label_ids for pair in dev for label in pair.target or self.labels):
             raise UserError(
                 f"no label of the dev set occurs in the training set, which has "

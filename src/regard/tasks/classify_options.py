@@ -53,7 +53,7 @@ class ClassifyOptions(TaskOptions):
         )
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Split off a dev set, without examples whose labels do not occur in the training set."""
+        """Split off a dev set whose labels all occur in the training set, if possible."""
         train, dev = split_dev(pairs)
         known = {label for pair in train for label in pair.target}
         kept = [pair for pair in dev if known.issuperset(pair.target)]
@@ -63,7 +63,7 @@ class ClassifyOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["ClassifyTask", "ClassifyOptions", list[AutoSetting]]:
-        """Fit the task to examples. Return it, the complete options and the automatic settings."""
+        """Fit the task to examples. Return the task, complete options and automatic settings."""
         labels = sorted({label for pair in pairs for label in pair.target})
         if len(labels) < 2:
             raise UserError(

@@ -40,13 +40,13 @@ def text_or_vector(value: Any, number: int = 1) -> Any:
 
 
 def balanced_weights(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
-    """Return weights inversely proportional to label frequency, with mean 1 over all labels."""
+    """Return label weights like `class_weight="balanced"` of scikit-learn."""
     counts = Counter(label for pair in pairs for label in pair.target)
     return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
 
 
 def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = False) -> DataStats:
-    """Return the statistics that default settings depend on."""
+    """Return the data statistics from which default settings are chosen."""
     return DataStats(
         len(corpus),
         int(corpus.lengths.sum()),

@@ -106,7 +106,7 @@ class LanguageModelTask(Task):
         return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
         words = not self.tokenizer.characters
         tokens, outputs = int(corpus.lengths.sum()), len(self.tokenizer)
         return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
@@ -256,7 +256,7 @@ class LanguageModelTask(Task):
         return [{"kind": "generated", "text": p.text} for p in evaluation.predictions]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DocumentCheck:
-        """Return statistics of the text and warnings about it."""
+        """Return statistics of the documents, and warnings about the documents."""
         return check_documents([p.target for p in train], [p.target for p in dev], self.tokenizer)
 
     def save(self, folder: Path) -> None:

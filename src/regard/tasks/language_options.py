@@ -63,7 +63,7 @@ class LanguageModelOptions(TaskOptions):
         return read_documents(spec.file(), self.document_unit, spec.target_column)
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
-        """Return the training and the dev set. Default dev set: the last tenth of the text."""
+        """Return the training set and the dev set. Default dev set: the last tenth of the text."""
         read = self.read(spec)
         data = TrainDev(read.name, read.pairs, [], list(read.notes))
         if dev.is_given():
@@ -96,7 +96,7 @@ class LanguageModelOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[AutoSetting]]:
-        """Fit the task to documents. Return it, the complete options and the automatic settings."""
+        """Fit the task to documents. Return the task, complete options and automatic settings."""
         masked = isinstance(model, MaskedOptions)
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []

@@ -57,7 +57,7 @@ class RegressOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["RegressTask", "RegressOptions", list[AutoSetting]]:
-        """Fit the task to examples. Return it, the complete options and the automatic settings."""
+        """Fit the task to examples. Return the task, complete options and automatic settings."""
         tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
         sources = [pair.source for pair in pairs]
@@ -84,7 +84,7 @@ class RegressOptions(TaskOptions):
 
 
 class RegressTask(Task):
-    """The regression task. mean, deviation: of each training target, for standardization."""
+    """The regression task. mean, deviation: mean and standard deviation of each target."""
 
     kind = "regress"
 
@@ -107,11 +107,11 @@ class RegressTask(Task):
         return LabelCorpus(self.source.encode([pair.source for pair in pairs]), scaled)
 
     def parse(self, text: str) -> Any:
-        """Return the source of an input line: a text, or numbers."""
+        """Parse an input line into a source: a text, or the numbers of a vector."""
         return self.source.parse(text)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.mean))
 
     to_source = staticmethod(text_or_vector)
@@ -168,7 +168,7 @@ class RegressTask(Task):
         return [{"kind": "number", **row} for row in super().samples(evaluation, examples)]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
-        """Return statistics of the data and warnings about it."""
+        """Return statistics of the data, and warnings about the data."""
         return check_numbers(train, dev)
 
     def save(self, folder: Path) -> None:

@@ -56,7 +56,7 @@ class TagOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TagTask", "TagOptions", list[AutoSetting]]:
-        """Fit the task to sentences. Return it, the complete options and the automatic settings."""
+        """Fit the task to sentences. Return the task, complete options and automatic settings."""
         if not pairs:
             raise UserError("no sentences to train on")
         auto_settings, known = list[AutoSetting](), None if like is None else like.source
@@ -108,7 +108,7 @@ class TagTask(Task):
         return TagCorpus(self.source.encode([pair.source for pair in pairs]), target)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.tags), labels=True)
 
     def parse(self, text: str) -> Any:
@@ -116,7 +116,10 @@ class TagTask(Task):
         return self.source.parse(text)
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
-        """Return the sentences of a file, and notes on its format, in which tags are rendered."""
+        """Return the sentences of a file, and notes on its format.
+
+        Each item renders its predicted tags in the format of the file.
+        """
         sentences, layout = read_sentences(input, *columns)
 
         def item(sentence: Sentence) -> InputItem:
@@ -181,7 +184,7 @@ class TagTask(Task):
         return self.source.knows(word)
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> TagCheck:
-        """Return statistics of the data and warnings about it."""
+        """Return statistics of the data, and warnings about the data."""
         shape = self.source.shape
         return check_tags(train, dev, (shape.size, shape.characters), self.knows)
 

@@ -50,7 +50,7 @@ class Task(ABC):
     source: Input
     metric: str  # the metric that selects the best checkpoint
     unit = "examples"  # plural noun for examples in messages
-    usage_hint = "regard predict {run} TEXT"  # the command for a trained model
+    usage_hint = "regard predict {run} TEXT"  # command shown after training
     # What the models of this task can do: a subset of predict, nbest, constraints, alignment,
     # alternatives, stream, score pairs, score texts and continue (generate text). Commands, server
     # and web UI read `Predictor.abilities`.
@@ -80,14 +80,14 @@ class Task(ABC):
 
     @abstractmethod
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
 
     @abstractmethod
     def build(self, options: Any) -> nn.Module:
         """Return an untrained model with these options and the vocabulary sizes of the data."""
 
     def rows(self, sources: Sequence[Any]) -> SourceRows:
-        """Return the sources in a form from which batches are built."""
+        """Return the encoded sources, from which batches are built."""
         return InputRows(self.source, sources)
 
     def search_request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
@@ -125,7 +125,7 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
-        """Return statistics of the data and warnings about it."""
+        """Return statistics of the data, and warnings about the data."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -152,7 +152,7 @@ class Task(ABC):
         return {} if metrics is None else metrics.intervals()
 
     def parse(self, text: str) -> Any:
-        """Return the source of an input line."""
+        """Parse an input line into a source."""
         return text
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
@@ -172,7 +172,7 @@ class Task(ABC):
         raise UserError(f"inspection is not supported for task {self.kind}")
 
     def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the search options of an inspection. options: set by the user."""
+        """Return the search options of an inspection, given the options that the user set."""
         return options
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
@@ -182,7 +182,7 @@ class Task(ABC):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """Return details of the metrics: tables and data for figures, ready for JSON."""
+        """Return tables and data for figures that explain the metrics, ready for JSON."""
         return {}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:

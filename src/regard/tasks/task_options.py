@@ -19,7 +19,7 @@ class TaskOptions(Options):
     kind: str
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
-        """Return the training and the dev set."""
+        """Read the data; return the training set and the dev set."""
         return open_pairs(spec, dev, self.read, self.kind, self.hold_out)
 
     def read(self, spec: DataSpec) -> Pairs:
@@ -39,7 +39,7 @@ class TaskOptions(Options):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
     ) -> tuple["Task", Any, list[AutoSetting]]:
-        """Fit a task to these examples. Return it, the complete options and the automatic settings.
+        """Fit a task to these examples. Return the task, complete options and automatic settings.
 
         model: the options of the model. like: a task whose vocabulary is reused.
         """

@@ -36,9 +36,7 @@ def stateful_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.
     """Return -log p (N,) of each token; the state of the model carries over within a document."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     starts, lengths = corpus.side.starts, corpus.side.lengths
-    order = (-lengths).argsort(
-        kind="stable"
-    )  # the longest first: finished documents leave the batch
+    order = (-lengths).argsort(kind="stable")  # longest first: finished documents leave the batch
     for first in range(0, len(order), batch_size):
         part, carry = order[first : first + batch_size], None
         for at in range(0, int(lengths[part[0]]), CHUNK_LENGTH):
@@ -57,7 +55,7 @@ def _first(rows: int, tensor: Tensor) -> Tensor:
 
 
 def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
-    """Return -log p of all scored tokens of a batch, and the state after it."""
+    """Return -log p of all scored tokens of a batch, and the recurrent state after the batch."""
     batch = batch.to(device_of(model))
     assert batch.target is not None
     found = model(batch)

@@ -30,7 +30,7 @@ from regard.tasks.task import DataCheck, Prediction, Task
 
 
 class TransduceTask(SequenceDecoding, Task):
-    """The transduction task. ratio: maximum length of an output per source token."""
+    """The transduction task. ratio: maximum number of output tokens per source token."""
 
     kind = "transduce"
     unit = "sources"
@@ -102,7 +102,7 @@ class TransduceTask(SequenceDecoding, Task):
         return self.corpus(pairs).lengths - 1
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """Return the statistics that default settings depend on."""
+        """Return the data statistics from which default settings are chosen."""
         tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
         return DataStats(
             len(corpus), tokens, outputs, self.target.subwords, inputs=shape.size, source=shape.kind
@@ -139,7 +139,7 @@ class TransduceTask(SequenceDecoding, Task):
         return metrics.signatures([example.references for example in examples])
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
-        """Return statistics of the data and warnings about it."""
+        """Return statistics of the data, and warnings about the data."""
         if self.tokenizer is None:
             return check_sources(self.source.kind, self.lengths(train), len(dev))
         sides = (self.tokenizer, self.target, self.max_length)

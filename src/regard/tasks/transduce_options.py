@@ -90,7 +90,7 @@ class TransduceOptions(TaskOptions):
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """Fit the task to pairs. Return it, the complete options and the automatic settings."""
+        """Fit the task to pairs. Return the task, complete options and automatic settings."""
         if like is not None:
             return self._fit_like(pairs, like)
         if isinstance(pairs, PairSubset) and large_base(pairs) is not None:

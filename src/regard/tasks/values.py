@@ -51,7 +51,7 @@ class Prediction:
         digits: int | None = 6,
         eos: bool = False,
     ) -> dict[str, Any]:
-        """Return these fields of the prediction for JSON, in this order, without empty ones.
+        """Return these fields of the prediction for JSON, in this order, without empty fields.
 
         nbest_fields: the fields of each prediction in the n-best list. digits: decimals of
         probabilities and attention (None: all). eos: append EOS to the tokens.

@@ -78,7 +78,7 @@ def json_items(task: Any, input: str, common: Constraints) -> Iterator[InputItem
 
 
 def _read(line: str, common: Constraints) -> tuple[str, Constraints]:
-    """Parse a JSON object; return its source, and its constraints with the common ones."""
+    """Parse a JSON object; return its source, and its constraints with `common` added."""
     record = parse_object(line)
     for key in record:
         if key not in KEYS:

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from regard.tasks.values import InputItem
 
-MIN_ITEMS, MAX_ITEMS = (
-    256,
-    4096,
-)  # items per window: the first is small, so that output starts early
+MIN_ITEMS, MAX_ITEMS = 256, 4096  # items per window: small at first, for early output
 MAX_CHARS = 2_000_000  # approximate maximum characters per window, for long lines
 
 

@@ -161,7 +161,7 @@ class ForcedPass(ABC):
 
     @abstractmethod
     def output_scores(self, parts: list[int]) -> Tensor:
-        """Return the log odds or the number (n,) of these output parts, one per copy."""
+        """Return the log odds (or the number) of these output parts (n,), one part per copy."""
 
     @abstractmethod
     def forward(self) -> None:
@@ -169,7 +169,7 @@ class ForcedPass(ABC):
 
     @abstractmethod
     def total_score(self, copies: int) -> Tensor:
-        """Return the log probability of the output, or the sum of its numbers, (n,) per copy."""
+        """Return the log probability of the output, or the sum of its numbers, per copy (n,)."""
 
     @abstractmethod
     def lengths(self) -> tuple[int, int]:

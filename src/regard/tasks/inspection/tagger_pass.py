@@ -48,7 +48,7 @@ class CRFTaggerPass(TaggerPass):
         return -crf.nll(scores, transitions, tags, mask)[:, None]
 
     def output_scores(self, parts: list[int]) -> Tensor:
-        """Return the log odds (n,) of these tags: tag sequences with the tag against without it."""
+        """Return the log odds (n,) of these tags, summed over all tag sequences of the CRF."""
         scores, transitions, mask = self._potentials(len(parts))
         rows, forced = torch.arange(len(parts)), [self.tokens[part] for part in parts]
         is_tag = torch.zeros_like(scores, dtype=torch.bool)  # (n, S, C)
