@@ -1,4 +1,4 @@
-"""Objectives: the losses that training minimizes, and those of each task."""
+"""Objectives: the losses that training minimizes, and the choices for each task."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ __all__ = [
     "TransduceObjective",
 ]
 
-# pydantic takes a discriminator from the second kind on
+# pydantic accepts a discriminator only for a union of two or more kinds
 TransduceObjective = CrossEntropy
 TagObjective = Tags
 ClassifyObjective = Labels

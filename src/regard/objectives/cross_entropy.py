@@ -1,6 +1,6 @@
 """Cross entropy with label smoothing.
 
-N real target tokens, V vocabulary.
+Shapes: N real target tokens, V vocabulary.
 """
 
 from typing import Any, ClassVar, Literal
@@ -25,12 +25,12 @@ class CrossEntropy(Objective):
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> int:
-        """Return the number of tokens the loss is summed over."""
+        """Return the number of tokens that the loss is summed over."""
         assert batch.target is not None
         return int(batch.target.mask.sum())
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """Return the loss of a batch; its part `nll` is without smoothing, for perplexity."""
+        """Return the loss of a batch. The part `nll`, without smoothing, is for perplexity."""
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
         output = model(batch)
@@ -41,16 +41,16 @@ class CrossEntropy(Objective):
 class SmoothedLoss(torch.autograd.Function):
     """Smoothed cross entropy with few passes over the logits.
 
-    loss = -(1 - s) log p(y) - s mean_v log p(v); gradient = p - q. The log probabilities are
-    computed once, saved, and turned into the gradient in place.
-    Equal to `F.cross_entropy(..., label_smoothing=s, reduction="sum")`.
+    With smoothing s, loss = -(1 - s) log p(y) - s mean_v log p(v). The gradient is p - q, with the
+    smoothed target q. The log probabilities are computed once, saved, and turned into the gradient
+    in place. Equal to `F.cross_entropy(..., label_smoothing=s, reduction="sum")`.
     """
 
     @staticmethod
     def forward(
         ctx: Any, logits: Tensor, labels: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """Return the summed loss of logits (N, V), labels (N,), with and without smoothing."""
+        """Return the summed loss of logits (N, V) and labels (N,), with and without smoothing."""
         scores = logits.float().log_softmax(-1)  # (N, V)
         nll = -scores.gather(1, labels[:, None]).sum()
         loss = (1 - smoothing) * nll

@@ -1,6 +1,6 @@
 """Losses for labels and numbers.
 
-B rows, S length, C labels or numbers, N real positions.
+Shapes: B batch size, S length, C labels or numbers.
 """
 
 from typing import ClassVar, Literal
@@ -17,14 +17,14 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class Tags(Objective):
-    """Cross entropy per position; with a CRF head, of the whole sequence."""
+    """Cross entropy per position; with a CRF head, of the entire label sequence."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["tags"] = "tags"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
-        """Return the weighted number of positions the loss is summed over."""
+        """Return the weighted number of positions that the loss is summed over."""
         assert batch.target is not None
         lengths = batch.target.mask.sum(1)
         return float(lengths.sum() if batch.weight is None else lengths.float() @ batch.weight)
@@ -53,14 +53,14 @@ class Tags(Objective):
 
 
 class Labels(Objective):
-    """Cross entropy of one label per row; multi-label: binary cross entropy per label."""
+    """Cross entropy of one label per example; if multi-label, binary cross entropy per label."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["labels"] = "labels"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
-        """Return the weighted number of rows the loss is summed over."""
+        """Return the weighted number of examples that the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
@@ -78,12 +78,12 @@ class Labels(Objective):
 
 
 class Distance(Objective):
-    """A regression loss, summed over the numbers of a row."""
+    """Base class of regression losses, summed over the numbers of an example."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
 
     def count(self, batch: Batch) -> float:
-        """Return the weighted number of rows the loss is summed over."""
+        """Return the weighted number of examples that the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
@@ -93,7 +93,7 @@ class Distance(Objective):
         return Loss(_weighted(each, batch), self.count(batch))
 
     def distance(self, error: Tensor) -> Tensor:
-        """Return the loss of each number, given its error."""
+        """Return the loss of each number. error: prediction minus target."""
         raise NotImplementedError
 
 
@@ -117,7 +117,7 @@ class Absolute(Distance):
 
 
 class Huber(Distance):
-    """Squared for small errors, absolute beyond `delta` (Huber 1964)."""
+    """Squared error for small errors, linear beyond `delta` (Huber 1964)."""
 
     kind: Literal["huber"] = "huber"
     delta: float = Field(1.0, gt=0, description="in standard deviations of the target")

@@ -1,4 +1,4 @@
-"""The interface of objectives: a loss is a sum and a count, never a mean."""
+"""The interface of objectives. They return a loss as a sum and a count, never as a mean."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,9 +17,9 @@ Decode = Callable[[Search, SearchRequest], list[Any]]
 
 @dataclass
 class Loss:
-    """A sum and the count it is divided by (weighted tokens or examples).
+    """A summed loss, and the count to divide it by (weighted tokens or examples).
 
-    parts: sums to log, by name; carry: state for the next batch of a sequential corpus.
+    parts: other sums to log, by name. carry: the model state for the next batch of plain text.
     """
 
     sum: Tensor
@@ -30,11 +30,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class Context:
-    """The position of a batch in a run. progress: finished fraction of the run; step: updates so
-    far; decode: runs a search with the current model, in eval mode, without gradients; main
-    thread only.
+    """The position of a batch in a training run.
 
-    In evaluation, without a run, progress is 1, so that losses are comparable.
+    progress: the finished fraction of the run; 1 in evaluation, so that losses are comparable.
+    step: the number of updates so far. decode: runs a search with the current model, in eval mode
+    and without gradients. Only the main thread may call it.
     """
 
     progress: float = 1.0
@@ -46,26 +46,33 @@ DONE = Context()
 
 
 class Objective(Options, ABC):
-    """The base class. takes: model outputs it supports (`gives` of the model options);
-    least_squares: whether it is the squared error, which linear models minimize in closed form."""
+    """Base class of objectives.
+
+    takes: the kinds of model outputs that the objective supports (`gives` of the model options).
+    least_squares: whether it is the squared error, which linear models minimize in closed form.
+    """
 
     takes: ClassVar[frozenset[str]]
     least_squares: ClassVar[bool] = False
     kind: str
 
     def ready(self, load: Callable[[str], nn.Module]) -> None:
-        """Prepare for a run; called once before the first update. load: loads a trained model."""
+        """Prepare for a run. Called once before the first update. load: loads a trained model."""
 
     def prepare(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Batch:
-        """Return the batch as the loss reads it; called once per batch in the main thread. It may
-        search and sample, and stores the results in `batch.prepared`."""
+        """Return the batch as the loss reads it. Called once per batch in the main thread.
+
+        May search and sample, and stores the results in `batch.prepared`.
+        """
         return batch
 
     @abstractmethod
     def count(self, batch: Batch) -> float:
-        """Return what the loss of a prepared batch is divided by."""
+        """Return the number to divide the loss of a prepared batch by."""
 
     @abstractmethod
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """Return the loss of a prepared batch; rows are independent, and may be split over
-        threads."""
+        """Return the loss of a prepared batch.
+
+        Examples must be independent, because threads may divide the batch among them.
+        """

@@ -1,6 +1,6 @@
 """Losses of language models: next-token prediction and masked language modeling.
 
-B rows, S length, V vocabulary, N tokens.
+Shapes: B batch size, S length, V vocabulary, N masked tokens.
 """
 
 from typing import ClassVar, Literal
@@ -17,7 +17,7 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class NextToken(CrossEntropy):
-    """Cross-entropy of plain text; the state is carried over to the next batch."""
+    """Cross entropy of the next token in plain text. The next batch continues from the state."""
 
     kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
@@ -27,7 +27,8 @@ class Masked(Objective):
     """Masked language modeling (Devlin et al. 2019, 3.1).
 
     In training, masked positions are sampled for each batch: 80 % become MASK, 10 % another token
-    of the batch, 10 % stay. In evaluation they depend on the row alone, and all become MASK.
+    of the batch, 10 % stay. In evaluation, the choice depends only on the tokens of the row, and
+    all masked positions become MASK.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"masked"})
@@ -37,7 +38,7 @@ class Masked(Objective):
     )
 
     def count(self, batch: Batch) -> int:
-        """Return the number of tokens the loss is summed over."""
+        """Return the number of masked tokens, which the loss is summed over."""
         return int(self._counts(self._maskable(batch)).sum())
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
@@ -57,25 +58,25 @@ class Masked(Objective):
         return Loss(loss, len(logits), {"nll": nll})
 
     def _maskable(self, batch: Batch) -> Tensor:
-        """Return which positions (B, S) may be masked: known tokens, no padding."""
+        """Return whether each position (B, S) may be masked: not for padding and special tokens."""
         assert batch.target is not None
         return batch.target.mask & (batch.target.data >= len(SPECIALS))
 
     def _counts(self, maskable: Tensor) -> Tensor:
-        """Return how many tokens of each row are masked (B, 1): at least one, if possible."""
+        """Return the number (B, 1) of tokens to mask in each row: at least one, if possible."""
         count = maskable.sum(1, keepdim=True)
         return (self.mask_rate * count).round().long().clamp(min=1).minimum(count)
 
 
 def _mask_tokens(data: Tensor, masked: Tensor) -> Tensor:
-    """Return tokens (B, S) with some masked; for words (B, S, 2) also their characters."""
+    """Mask some tokens (B, S); of words with characters (B, S, 2), mask the characters too."""
     if data.dim() == 2:
         return data.masked_fill(masked, MASK)
     return torch.where(masked.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
 
 
 def _replace_some(shown: Tensor, data: Tensor, masked: Tensor, known: Tensor) -> Tensor:
-    """Replace a tenth of the masked tokens by others of the batch (known); restore a tenth."""
+    """Replace a tenth of the masked tokens by random tokens among `known`; restore a tenth."""
     if not len(known):
         return shown
     uniform = _uniform(masked)
@@ -87,12 +88,12 @@ def _replace_some(shown: Tensor, data: Tensor, masked: Tensor, known: Tensor) ->
 
 
 def _uniform(like: Tensor) -> Tensor:
-    """Return uniform samples in [0, 1), one per position."""
+    """Return uniform samples in [0, 1) with the shape of `like`."""
     return torch.rand(like.shape, device=like.device, generator=thread_generator())
 
 
 def _hash(tokens: Tensor) -> Tensor:
-    """Return pseudo-random numbers (B, S) in [0, 1) that depend on the row alone."""
+    """Return pseudo-random numbers (B, S) in [0, 1) that depend only on the tokens of the row."""
     positions = torch.arange(tokens.shape[1], device=tokens.device)
     row = (tokens * (positions % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
     mixed = (tokens * 7919 + positions * 104729 + row * 31) % 65521

@@ -1,4 +1,4 @@
-"""Averages of the weights over training, which score better than the last weights."""
+"""Averages of the weights over training, which often score better than the last weights."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Weights = Sequence[Tensor]  # the trainable weights of a model, in order
 
 
 class Average:
-    """No average: the weights themselves. Subclasses override what they need."""
+    """Base class of weight averages. It keeps nothing and averages nothing."""
 
     def step(self, weights: Weights) -> None:
         """Record the weights after an update."""
@@ -27,15 +27,15 @@ class Average:
         return None
 
     def saved(self) -> list[Weights]:
-        """Return the state for a checkpoint."""
+        """Return the state to save in a checkpoint."""
         return []
 
     def restore(self, saved: list[Weights]) -> None:
-        """Restore the state from `saved`."""
+        """Restore the state that `saved` returned."""
 
 
 class ExponentialAverage(Average):
-    """average += (1 - decay) (weights - average) after each update."""
+    """An exponential average: average += (1 - decay) (weights - average) after each update."""
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
@@ -47,7 +47,7 @@ class ExponentialAverage(Average):
         if not self.average:
             self.average = [weight.detach().clone() for weight in weights]
         self.updates += 1
-        # As in TensorFlow: a smaller decay at first, to forget the initial weights.
+        # As in TensorFlow, the decay is smaller at first, to forget the initial weights.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(list(self.average), list(weights), 1 - decay)
 

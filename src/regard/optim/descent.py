@@ -21,11 +21,11 @@ class Descent(Options):
     divisible: ClassVar[bool] = True  # whether it supports sharded weights (fsdp)
 
     def default_lr(self, adamw: float) -> float:
-        """Return the default learning rate, given that of AdamW."""
+        """Return the default learning rate. adamw: the default learning rate of AdamW."""
         return self.lr_factor * adamw
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """Return the optimizers of a model's parameters: one for all, unless overridden."""
+        """Return the optimizers of a model: one for all parameters, unless overridden."""
         decay: float = getattr(self, "weight_decay", 0.0)
         return [self.optimizer(groups_of(model, decay, factors), lr, model)]
 

@@ -1,17 +1,17 @@
-"""The gradient noise scale: the batch size at which noise and signal are equal.
+"""The gradient noise scale: the batch size at which noise and signal of the gradient are equal.
 
-The gradients of two batches share only the true gradient, so their inner product estimates the
-signal |G|^2, and the rest of a squared norm is noise, which falls with the batch size:
-B_noise = B (|g|^2 - g g') / g g' (the simple noise scale of McCandlish et al. 2018, 2.2). Far
-below it, larger batches lose nothing; far above it, they waste time.
+The gradients g and g' of two batches of size B share only the true gradient G. So their inner
+product g g' estimates the signal |G|^2. The rest of |g|^2 is noise, which falls with B. This gives
+B_noise = B (|g|^2 - g g') / g g', the simple noise scale of McCandlish et al. (2018, 2.2). Far
+below B_noise, larger batches lose nothing. Far above B_noise, they waste time.
 """
 
 from torch import Tensor
 
 from regard.core import parallel
 
-FIRST, SECOND = 4, 5  # of every ten updates: whose gradients are compared
-DECAY = 0.9  # of the running means
+FIRST, SECOND = 4, 5  # the two of every ten updates whose gradients are compared
+DECAY = 0.9  # decay of the running means
 
 
 def measure(
@@ -19,7 +19,8 @@ def measure(
 ) -> tuple[list[Tensor], list[float]]:
     """Return the gradients to keep, and the running means of |g|^2, g g' and the batch size.
 
-    step: index of this update, from 1; previous, means: results of the last call.
+    step: the index of this update, from 1. previous, means: the results of the previous call.
+    count: the size of this batch.
     """
     if step % 10 == FIRST:
         return [gradient.detach().clone() for gradient in gradients], means

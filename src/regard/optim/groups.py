@@ -10,17 +10,17 @@ from regard.inputs.frontend import Embedding
 from regard.models.output_layer import OutputLayer
 from regard.nn.positions import LearnedPosition
 
-Factors = dict[str, float]  # learning-rate factors by name, unless 1
+Factors = dict[str, float]  # learning-rate factors by parameter name; 1 if missing
 Group = dict[str, Any]
 
 
 def trainable(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Return the weights that are not frozen, by name, tied ones once."""
+    """Return the names and weights that are not frozen. Tied weights appear once."""
     return ((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
 
 
 def embedding_ids(model: nn.Module) -> set[int]:
-    """Return the ids of embedding weights, learned positions and tied output layers."""
+    """Return the ids of the weights of embeddings, learned positions and output layers."""
     tables = (Embedding, OutputLayer, LearnedPosition)
     parts = (part for part in model.modules() if isinstance(part, tables))
     return {id(weight) for part in parts for weight in part.parameters()}
@@ -49,9 +49,10 @@ def is_sharded(model: nn.Module) -> bool:
 def groups_of(
     model: nn.Module, decay: float, factors: Factors, among: set[str] | None = None
 ) -> list[Group]:
-    """Return two groups: matrices with weight decay, and all else (and embeddings) without.
+    """Return a group of matrices with weight decay, and one of all other weights without decay.
 
-    Weights with another learning-rate factor have their own groups. among: only these names.
+    Embeddings have no decay. Weights with a learning-rate factor other than 1 have groups of their
+    own. among: the names of the weights to include. None: all.
     """
     excluded = embedding_ids(model)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {(decay, 1.0): [], (0.0, 1.0): []}

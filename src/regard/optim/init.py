@@ -1,8 +1,9 @@
 """Weight initialization.
 
-A kind initializes the matrices of linear, convolutional and recurrent layers, each gate, query, key
-and value separately, and sets the biases of linear and convolutional layers to 0. Embeddings, norms
-and gate biases keep the defaults of the model. n: inputs of a matrix; m: outputs.
+Each class except `Default` initializes the matrices of linear, convolutional and recurrent layers.
+Gates, queries, keys and values are separate matrices. The biases of linear and convolutional layers
+are set to 0. Embeddings, norms and gate biases keep the defaults of the model. A matrix has n
+inputs and m outputs.
 """
 
 import math
@@ -28,9 +29,9 @@ class InitTarget:
     """A weight matrix and its position in the model."""
 
     weight: Tensor  # (m, n), a view
-    layer: int  # index in its Transformer, from 1; 0 elsewhere
-    branches: int  # residual branches of its Transformer; 0 elsewhere
-    is_last: bool  # of a residual branch
+    layer: int  # index of its layer in a Transformer, from 1; 0 elsewhere
+    branches: int  # number of residual branches in that Transformer; 0 elsewhere
+    is_last: bool  # whether it is the last matrix of a residual branch
 
 
 def matrices(model: nn.Module) -> Iterator[InitTarget]:
@@ -52,7 +53,7 @@ def matrices(model: nn.Module) -> Iterator[InitTarget]:
 
 
 def _positions(model: nn.Module) -> dict[int, tuple[int, int]]:
-    """Return, by module id, the layer index in a Transformer and its residual branches."""
+    """Return the layer index and the number of residual branches of its stack, by module id."""
     positions: dict[int, tuple[int, int]] = {}
     for stack in model.modules():
         layers = getattr(stack, "layers", None)
@@ -65,7 +66,7 @@ def _positions(model: nn.Module) -> dict[int, tuple[int, int]]:
 
 
 def _blocks(model: nn.Module) -> dict[int, int]:
-    """Return, by module id, how many matrices a linear layer combines, if several."""
+    """Return how many matrices the input projection of each attention combines, by module id."""
     attention = (SelfAttention, CrossAttention)
     found = [part for part in model.modules() if isinstance(part, attention)]
     return {id(part.project): part.project.out_features // part.join.in_features for part in found}
@@ -89,7 +90,7 @@ class Default(Options):
 
 
 class RandomInit(Options):
-    """The base class of kinds that initialize all matrices by one rule."""
+    """Base class of initializations that apply one rule to all matrices."""
 
     needs_layers: ClassVar[bool] = False  # whether it requires a Transformer
     kind: str
@@ -100,7 +101,7 @@ class RandomInit(Options):
 
     @torch.no_grad()
     def apply(self, model: nn.Module) -> None:
-        """Initialize the matrices of a model, in order, from torch's generator."""
+        """Initialize the matrices of a model from torch's generator, and set biases to 0."""
         found = list(matrices(model))
         if not any(matrix.branches or not self.needs_layers for matrix in found):
             missing = "Transformer layers" if found else "matrices"
@@ -116,7 +117,7 @@ class RandomInit(Options):
 
 
 class Scaled(RandomInit):
-    """A kind with a gain."""
+    """Base class of initializations with a gain."""
 
     gain: float = Field(1.0, gt=0, description="factor of the standard deviation")
 
@@ -195,9 +196,10 @@ class TruncatedNormal(Normal):
 
 
 class Gpt2(Normal):
-    """Normal; the last matrix of each of N residual branches / sqrt(N) (Radford et al. 2019, 2.3).
+    """Normal, with the last matrix of each residual branch scaled down (Radford et al. 2019, 2.3).
 
-    So the sum of all branches starts as large as a single one.
+    The last matrix of each of N branches is divided by sqrt(N), so that the sum of all branches
+    starts as large as a single branch.
     """
 
     kind: Literal["gpt2"] = "gpt2"  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Muon: orthogonalized momentum, from torch (2.9 or newer), at full speed on a CPU."""
+"""The optimizer Muon (orthogonalized momentum) of torch 2.9 or newer, made fast on a CPU."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
@@ -16,26 +16,26 @@ TorchMuon: Any = getattr(torch.optim, "Muon", torch.optim.Optimizer)
 
 
 class FullPrecision(TorchFunctionMode):
-    """Ignore conversions to bfloat16 inside the block.
+    """A context manager that ignores conversions to bfloat16 inside the block.
 
-    Torch's Muon orthogonalizes updates in bfloat16. A CPU without bfloat16 instructions is a
-    hundred times slower at it than at float32, which is also more precise.
+    Torch's Muon orthogonalizes updates in bfloat16. On a CPU without bfloat16 instructions,
+    float32 is a hundred times faster, and also more precise.
     """
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if function is Tensor.bfloat16:
-            return args[0].clone()  # as bfloat16() does, since Muon continues in place
+            return args[0].clone()  # a copy, like bfloat16(), since Muon modifies it in place
         return function(*args, **(kwargs or {}))
 
 
 class PreciseMuon(TorchMuon):
-    """Muon for weights on a CPU."""
+    """Muon in float32, for weights on a CPU."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Perform one step."""
+        """Perform one update."""
         with FullPrecision():
             return super().step(closure)
 
@@ -57,7 +57,7 @@ class Muon(AdamLike):
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """Return Muon for hidden matrices; AdamW for embeddings, output layer, norms and biases.
 
-        The longer side of a matrix raises its learning rate, as in the paper.
+        As in the original, tall matrices (m, n) have a learning rate factor of sqrt(m / n).
         """
         if not hasattr(torch.optim, "Muon"):
             raise UserError(

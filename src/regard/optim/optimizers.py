@@ -1,7 +1,7 @@
-"""Optimizers: those of torch, without weight decay for norms, biases and embeddings.
+"""The optimizers of torch, without weight decay for norms, biases and embeddings.
 
-`build` returns a list: usually one optimizer, two if matrices are treated differently. Each
-parameter group has a `factor`; the loop multiplies the scheduled learning rate by it.
+`build` returns a list: usually one optimizer, or two if hidden matrices have their own optimizer.
+Each parameter group has a `factor`, by which training multiplies the scheduled learning rate.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,7 @@ from regard.optim.muon import Muon
 
 
 class AutoOptimizer(Descent):
-    """Chosen automatically: closed_form if available, otherwise adamw."""
+    """Automatic choice: closed_form if available, adam for convex models, otherwise adamw."""
 
     is_auto: ClassVar[bool] = True
     kind: Literal["auto"] = "auto"
@@ -52,12 +52,12 @@ class Sgd(Descent):
         return self
 
     def default_lr(self, adamw: float) -> float:
-        """Return the default learning rate; momentum multiplies steps by 1 / (1 - momentum)."""
+        """Return the default learning rate, times 1 - momentum: momentum lengthens steps."""
         return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
-        # the fused kernel fails if a weight gets its first gradient later than others, and
-        # for sharded weights
+        # The fused kernel fails for sharded weights, and if a weight gets its first gradient
+        # later than others.
         fused = not self.momentum and not is_sharded(model)
         fast = {"fused": True} if fused else {"foreach": True}
         momentum, nesterov = self.momentum, self.nesterov
@@ -103,7 +103,7 @@ class RmsProp(Descent):
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
     def default_lr(self, adamw: float) -> float:
-        """Return the default learning rate; momentum multiplies steps by 1 / (1 - momentum)."""
+        """Return the default learning rate, times 1 - momentum: momentum lengthens steps."""
         return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
@@ -114,7 +114,8 @@ class RmsProp(Descent):
 class Adafactor(Descent):
     """Adam with factored second moments and no momentum (Shazeer and Stern 2018).
 
-    Steps are relative to the size of the weights, at most 1 / sqrt(step).
+    Updates are relative to the root mean square of the weights, with a learning rate of at most
+    1 / sqrt(step).
     """
 
     lr_factor: ClassVar[float] = 10.0

@@ -1,4 +1,4 @@
-"""Mixed precision: products in 16 bits, weights and sums in 32 (Micikevicius et al. 2018)."""
+"""Mixed precision: products in 16 bits, weights and sums in 32 bits (Micikevicius et al. 2018)."""
 
 import contextlib
 import warnings
@@ -40,9 +40,10 @@ def _fused_recurrence(kind: torch.dtype) -> bool:
 
 
 def rescale(scale: float, steps: int, is_finite: bool) -> tuple[float, int]:
-    """Return the loss scale and the updates since it changed, after an update.
+    """Return the new loss scale, and the number of updates since the last change.
 
-    The scale is halved after an overflow, and doubled after many updates without one.
+    The scale is halved after an overflow, and doubled after many updates without overflow.
+    is_finite: whether the gradients of this update are finite.
     """
     if not is_finite:
         return scale / 2, 0

@@ -1,7 +1,7 @@
 """Learning-rate schedules: a factor from 0 to 1 over the run.
 
-`progress` is the finished fraction of the run: of its steps, epochs or, with a budget, its time. So
-a run with a budget of ten minutes is fully annealed after ten minutes.
+`progress` is the finished fraction of the run, in steps, epochs or, with a budget, time. So a run
+with a budget of ten minutes is fully annealed after ten minutes.
 """
 
 import math
@@ -35,7 +35,7 @@ class WithWarmup(Options):
     def remaining(self, progress: float, step: int) -> float:
         """Return the remaining fraction of the run after the warmup, from 1 to 0."""
         start = self.warmup
-        if start >= 1:  # the fraction of the run that the warmup took
+        if start >= 1:  # warmup in steps: compute its fraction of the run
             start = progress * (self.warmup - 1) / max(step, self.warmup - 1, 1)
         return (1 - progress) / (1 - start) if start < 1 else 0.0
 
@@ -156,7 +156,7 @@ class WarmupStableDecay(WithFinalFactor):
 
 
 def _cooldown(progress: float, last: float) -> float:
-    """Return 1 until the last fraction of the run, then linear decay to 0."""
+    """Return 1 until the last fraction `last` of the run, then decay linearly to 0."""
     return max(0.0, min(1.0, (1 - progress) / last)) if last else 1.0
 
 

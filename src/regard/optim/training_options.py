@@ -22,7 +22,7 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(text: object) -> object:
-    """Return '90s', '10m', '2h', '1h30m' or a number of seconds as seconds."""
+    """Convert a duration such as '90s', '10m', '2h', '1h30m' or '90' to seconds."""
     if not isinstance(text, str):
         return text
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
@@ -33,7 +33,7 @@ def seconds(text: object) -> object:
 
 
 class Training(Options):
-    """Settings of training; None is chosen automatically from the data."""
+    """The settings of training. Some that are None are chosen automatically from the data."""
 
     budget: Annotated[float | None, BeforeValidator(seconds)] = Field(
         None, gt=0, description="training time, e.g. 90s, 10m, 2h; the schedule follows the clock"
@@ -97,12 +97,12 @@ class Training(Options):
         return tree
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Propose settings once the model sizes are known: the basics first, then the rest."""
+        """Yield automatic settings once the model sizes are known: `basics`, then the rest."""
         if config.model.is_sized:
             yield from self.basics(stats, config) or self._rest(stats, config.model)
 
     def basics(self, stats: DataStats, config: Any) -> list[AutoSetting]:
-        """Return the optimizer and the batch size; convex models get large steps over all data."""
+        """Return the optimizer and the batch size; for convex models also lr and steps."""
         optimizer: Descent = self.optimizer
         auto_settings, convex = list[AutoSetting](), config.model.is_convex(stats)
         if optimizer.is_auto:
@@ -123,7 +123,7 @@ class Training(Options):
         return [*auto_settings, *self.auto_settings(stats.reason, **values)]
 
     def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
-        """Yield the learning rate and, without a limit, the number of epochs."""
+        """Yield the learning rate and, for a run without a limit, the number of epochs."""
         if not self.optimizer.stepwise:
             return
         lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
@@ -136,7 +136,7 @@ class Training(Options):
     def expected_epochs(self, stats: DataStats, model: Any) -> float:
         """Return the expected number of epochs, from the limits and the model size.
 
-        A token costs about 6 operations per weight; a core computes about 5e10 per second.
+        Assumes 3 operations per weight and token, and 5e10 operations per second and core.
         """
         speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
         batches = self.accumulation_steps * parallel.world_size()
