@@ -91,7 +91,7 @@ def inspect(
 
 
 def _check_figure_options(figures: Mapping[str, Path], options: Mapping[str, Any]) -> None:
-    """Raise UserError for options without a figure, an unknown view or a wrong file suffix."""
+    """Raise UserError for figure options without --png or --svg, or with invalid values."""
     for name, value in options.items():
         if value is not None and not figures:
             raise UserError(f"--{name} {value} requires a figure", help="add --png or --svg")

@@ -127,7 +127,7 @@ class CommandGroup(TyperGroup):
         return name, command and self.completed(name or ""), rest
 
     def completed(self, name: str) -> Any:
-        """Return a command with all its options."""
+        """Return the command of this name with all its options, including generated ones."""
         complete = getattr(self.commands[name].callback, "complete", None)
         if complete is None:
             return self.commands[name]

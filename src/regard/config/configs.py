@@ -45,7 +45,7 @@ class Config(Options):
     @model_validator(mode="before")
     @classmethod
     def _match_model_and_objective(cls, tree: Any) -> Any:
-        """If only one of model and objective has a kind, choose a matching kind for the other."""
+        """Choose a matching kind of objective if only the model has a kind, and vice versa."""
         names = ("model", "objective")
         if not isinstance(tree, dict) or not all(isinstance(tree.get(n, {}), dict) for n in names):
             return tree
@@ -78,7 +78,7 @@ class Config(Options):
 
 
 class TransduceConfig(Config):
-    """Sequence to sequence."""
+    """Settings for sequence-to-sequence models."""
 
     task: TransduceOptions = TransduceOptions()
     model: EncoderDecoderOptions = EncoderDecoderOptions()
@@ -87,7 +87,7 @@ class TransduceConfig(Config):
 
 
 class TagConfig(Config):
-    """One label per word."""
+    """Settings for taggers, which predict one label per word."""
 
     task: TagOptions = TagOptions()
     model: TaggerOptions = TaggerOptions()
@@ -102,7 +102,7 @@ class TagConfig(Config):
 
 
 class ClassifyConfig(Config):
-    """One or more labels per text or vector."""
+    """Settings for classifiers, which predict one or more labels per text or vector."""
 
     task: ClassifyOptions = ClassifyOptions()
     model: PooledOptions = PooledOptions()
@@ -111,7 +111,7 @@ class ClassifyConfig(Config):
 
 
 class RegressConfig(Config):
-    """One or more numbers per text or vector."""
+    """Settings for regression models, which predict one or more numbers per text or vector."""
 
     task: RegressOptions = RegressOptions()
     model: PooledOptions = PooledOptions()
@@ -123,7 +123,7 @@ Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discrim
 
 
 class LanguageModelConfig(Config):
-    """Language modeling: next-token or masked-token prediction on plain text."""
+    """Settings for language models, which predict next or masked tokens of plain text."""
 
     task: LanguageModelOptions = LanguageModelOptions()
     model: Language = CausalOptions()

@@ -76,7 +76,7 @@ def read_recipe(recipe: str) -> Tree:
 
 
 def read_yaml(path: Path) -> Tree:
-    """Return the sections of a YAML file."""
+    """Return the sections of a YAML file; raise UserError if it is invalid."""
     try:
         tree = yaml.safe_load(path.read_text("utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:

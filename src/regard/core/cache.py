@@ -150,7 +150,7 @@ def _rename(new: Path, folder: Path) -> None:
 
 
 def _stat(path: Path) -> list[Any]:
-    """Return the size of a file and a checksum of its content (of no content if it is large)."""
+    """Return the size of a file and a checksum; the checksum ignores the content of large files."""
     count = path.stat().st_size
     content = path.read_bytes() if count <= MAX_HASHED else b""
     return [count, hashlib.blake2b(content, digest_size=8).hexdigest()]

@@ -1,7 +1,8 @@
-"""Thread-local values for the duration of a block: `with SLOT.set(value):`.
+"""Thread-local values that are set for the duration of a block: `with SLOT.set(value):`.
 
-Code deep inside a model reads them (the active recorder, ablated heads, the random generator), so
-that they need not be passed through every signature. Other threads do not see them.
+Examples are the active recorder, ablated heads and the random generator. Code deep inside a model
+reads these values, so they need not be passed through every signature. Other threads do not see
+them.
 """
 
 import contextlib

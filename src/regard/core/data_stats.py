@@ -13,7 +13,7 @@ class DataStats:
     tokens: number of tokens of all examples, source and target. outputs: size of the target
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
-    text). inputs: size of the source vocabulary (0 if not known). source: kind of input.
+    text). inputs: size of the source vocabulary (0: unknown). source: kind of input.
     """
 
     examples: int

@@ -1,4 +1,4 @@
-"""Small files: reading, and atomic writing."""
+"""Functions to read small files and to write them atomically."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Human-readable sizes and durations."""
+"""Human-readable sizes, durations and counts."""
 
 UNITS = ("KB", "MB", "GB", "TB")
 

@@ -173,7 +173,7 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
 
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield the modules in the outermost ModuleLists: the layers of encoder and decoder."""
+    """Yield the modules in the outermost ModuleLists, such as the layers of an encoder."""
     for child in module.children():
         if isinstance(child, nn.ModuleList):
             yield from child
@@ -183,7 +183,10 @@ def _layers(module: nn.Module) -> Iterator[nn.Module]:
 
 @contextlib.contextmanager
 def gradient_sync(engine: nn.Module, is_last: bool) -> Iterator[None]:
-    """Synchronize gradients inside the block only in the last backward pass of an update."""
+    """Synchronize gradients over processes inside the block, if is_last.
+
+    An update synchronizes them only in its last backward pass.
+    """
     if isinstance(engine, DistributedDataParallel) and not is_last:
         with engine.no_sync():
             return (yield)

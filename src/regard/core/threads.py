@@ -39,7 +39,7 @@ def single_threaded_torch() -> Iterator[None]:
 
 
 def num_threads() -> int:
-    """Return the number of torch threads; inside `single_threaded_torch`, that before the block."""
+    """Return the number of torch threads, regardless of `single_threaded_torch`."""
     return max([torch.get_num_threads(), *_outer])
 
 

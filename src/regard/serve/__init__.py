@@ -1,1 +1,1 @@
-"""Serve trained models over HTTP."""
+"""The HTTP server for trained models."""

@@ -1,6 +1,7 @@
-"""The queue in front of the models. A job is a text to predict or a call of a model.
+"""The queue in front of the models.
 
-Queued jobs with the same handler run as one batch.
+A job is a text to predict, or a single call of a model. Queued jobs with the same handler run as
+one batch.
 """
 
 import asyncio
@@ -151,9 +152,9 @@ def _resolve(future: "asyncio.Future[Any]", result: Any) -> None:
 
 
 def _start_thread(threads: int | None) -> None:
-    """Initialize the model thread. threads: number of torch threads.
+    """Initialize the model thread. threads: number of torch threads (default: half of the cores).
 
-    By default torch uses half of its threads; the other cores run the event loop.
+    The other cores remain free for the event loop and other programs.
     """
     torch.set_num_threads(threads or max(1, torch.get_num_threads() // 2))
     sys.setswitchinterval(SWITCH_INTERVAL)

@@ -19,7 +19,7 @@ class JsonRequest(Request):
     """A request with a JSON body that must arrive within the timeout."""
 
     async def body(self) -> bytes:
-        """Read and parse the body; raise ApiError if it is late or is not JSON."""
+        """Read and parse the body; raise ApiError if the body is late or not JSON."""
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != "application/json":
             raise ApiError(

@@ -172,9 +172,10 @@ def is_local(host: str) -> bool:
 
 
 def accepted_hosts(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
-    """Return the names accepted in the Host header; None accepts any name.
+    """Return the names accepted in the Host header.
 
-    host: the address of the server. more: additional names.
+    host: address of the server. more: additional names. For a public address without additional
+    names, return None, which accepts any name.
     """
     names = [name.lower() for name in more]
     if not is_local(host) and not names:

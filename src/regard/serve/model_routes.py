@@ -1,4 +1,4 @@
-"""Routes that run a model."""
+"""Routes that run a model: predict, stream, inspect, alternatives."""
 
 import itertools
 import time

@@ -48,7 +48,7 @@ def resolve_search(predictor: Predictor, changes: dict[str, Any], settings: Serv
 
 
 def max_values(settings: ServeSettings) -> dict[str, float]:
-    """Return the maximum of each search setting."""
+    """Return the maximum of each search setting that has one on this server."""
     lengths = dict.fromkeys(("min_length", "max_length"), settings.max_length)
     return {"beam": settings.max_beam, **lengths, **MAX_VALUES}
 

@@ -24,7 +24,9 @@ class ServedModel:
         abilities = predictor.abilities
         self.capabilities = [
             *(["predict", "stream"] if "predict" in abilities else []),
-            *(["inspect"] if predictor.module is not None else []),  # other engines are opaque
+            *(
+                ["inspect"] if predictor.module is not None else []
+            ),  # other engines expose no internals
             *(["alternatives"] if "alternatives" in abilities else []),
         ]
 
@@ -70,7 +72,13 @@ def example_text(folder: Path) -> str | None:
     try:
         with open(folder / "samples.jsonl", encoding="utf-8") as lines:
             source = json.loads(next(lines))["source"]
-    except (OSError, ValueError, LookupError, TypeError, StopIteration):  # others may edit the file
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        StopIteration,
+    ):  # the file may have been edited
         return None
     return source if isinstance(source, str) else None
 

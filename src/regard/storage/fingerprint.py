@@ -12,7 +12,7 @@ BLOCK = 1 << 20
 
 
 def model_digest(folder: Path) -> str:
-    """Return a digest of the files of a model, independent of its location."""
+    """Return a digest of the files of a model and of regard's version, not of the folder's path."""
     digest = hashlib.blake2b(__version__.encode(), digest_size=16)
     for path in _files(folder):
         digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode())

@@ -23,7 +23,7 @@ FILE = "model.safetensors"
 
 
 def weights_file(folder: Path) -> Path:
-    """Return the path of the weights of a run folder or an int8 export."""
+    """Return the path of the weights file in a run folder or an int8 export."""
     exported = folder / "regard" / FILE
     return exported if exported.is_file() else folder / FILE
 
@@ -87,7 +87,7 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
 
 
 def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, FileWeights]:
-    """Return the int8 model and the weights read for it."""
+    """Return the int8 model and the weights that were read from the file."""
     model = build()  # its random weights are replaced and freed one by one
     stored = FileWeights(model, path)
     return quantize(model, stored), stored

@@ -32,7 +32,7 @@ class RunFolder:
 
 
 def read_folder(folder: Path) -> RunFolder:
-    """Return the content of a run folder; missing files are empty, corrupted ones add a note."""
+    """Return the content of a run folder. Missing files are empty; corrupted files add a note."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such run folder")
     notes: list[str] = []

@@ -20,7 +20,7 @@ LINE_SECONDS = 15.0  # between progress lines without a terminal
 
 
 def choose_display() -> Display:
-    """Return a live display in a terminal, otherwise plain lines."""
+    """Return a live display if stderr is a terminal, otherwise a display of plain lines."""
     return LiveDisplay() if sys.stderr.isatty() else PlainDisplay()
 
 
@@ -115,7 +115,7 @@ class PlainDisplay(Display):
         self.print(f"help: resume with regard train --out {folder} --resume")
 
     def close(self) -> None:
-        """Stop a live display."""
+        """Stop the live display, if any."""
 
 
 class LiveDisplay(PlainDisplay):

@@ -1,4 +1,4 @@
-"""The training log: console display and metrics.jsonl."""
+"""The training log: the writer of metrics.jsonl, and the base class of displays."""
 
 import contextlib
 import json
@@ -121,6 +121,6 @@ class Log:
 
 
 def append(folder: Path, name: str, record: dict[str, Any]) -> None:
-    """Append a line to a JSON-lines file of the run."""
+    """Append a record as one line to a JSON-lines file in the run folder."""
     with open(folder / name, "a", encoding="utf-8") as file:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -65,9 +65,9 @@ def _record(run: Run, result: Update, lr: float) -> StepRecord:
 
 
 def progress_fraction(run: Run) -> float:
-    """Return the finished fraction of the run: the largest of its fractions of time, steps, epochs.
+    """Return the finished fraction of the run, by the limit that is closest to being reached.
 
-    A closed-form fit is finished after one step.
+    The limits are time, steps and epochs. A closed-form fit is finished after one step.
     """
     config, state = run.config.training, run.state
     fractions = [float(state.step > 0 and not config.optimizer.stepwise)]
@@ -120,7 +120,7 @@ def _local_batches(run: Run, order: list[np.ndarray], start: int) -> list[MicroB
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
-    """Return the corpus indices of the examples in each batch of an epoch, computed once."""
+    """Return the indices of the examples in each batch of an epoch; cached for one epoch."""
     config = run.config.training
     assert config.batch_tokens is not None
     if run.order is None or run.order[0] != epoch:

@@ -72,12 +72,12 @@ class Run:
     carry: Tree = None  # state carried over to the next batch, for sequential corpora
     previous_gradients: list[torch.Tensor] = field(default_factory=list)  # see gradient_noise.py
     interrupted: list[int] = field(default_factory=list)  # received signals
-    order: tuple[int, list[np.ndarray]] | None = None  # an epoch and the indices in its batches
+    order: tuple[int, list[np.ndarray]] | None = None  # epoch index, example indices per batch
     epoch_batches: int = 1
     clock_start: float = 0.0
 
     def start_clock(self) -> None:
-        """Start the clock; it counts on from the training time so far."""
+        """Start the clock at `state.seconds`, the training time before a resume."""
         self.clock_start = time.monotonic() - self.state.seconds
 
     def read_clock(self) -> None:
@@ -104,7 +104,7 @@ class Run:
 
 
 def fingerprints(run: Run) -> dict[str, str]:
-    """Return a digest of the training data and one of the dev data; the order matters."""
+    """Return a digest of the training data and of the dev data, to detect changed data."""
     dev = hashlib.sha256()
     for example in run.dev:
         dev.update(repr(example).encode("utf-8", "backslashreplace"))
@@ -112,5 +112,5 @@ def fingerprints(run: Run) -> dict[str, str]:
 
 
 def examples_of(run: Run) -> dict[str, int]:
-    """Return the number of examples per data set."""
+    """Return the number of training examples and of dev examples."""
     return {"training": len(run.corpus), "dev": len(run.dev)}

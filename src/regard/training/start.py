@@ -123,7 +123,7 @@ def _assemble(
     device = parallel.device()
     model = task.build(config.model)
     check_corpus_lengths(model, corpus)
-    if has_max_length(model):  # otherwise the dev set is not encoded yet
+    if has_max_length(model):  # otherwise encode the dev set later
         check_corpus_lengths(model, task.corpus(dev))
     training.init.apply(model)
     names = list(weight_names) if pretrained is None else load_matching_weights(model, pretrained)

@@ -89,7 +89,7 @@ def _predictor(run: Run) -> Predictor:
 
 
 def _gain(run: Run, result: Evaluation) -> float:
-    """Return the gain of the selection metric over the best score so far (1.0 without one)."""
+    """Return the gain of the selection metric over the best score (1.0 at the first validation)."""
     metric, best = run.task.metric, run.state.best_score
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     return 1.0 if best is None else sign * (result.scores[metric] - best)
