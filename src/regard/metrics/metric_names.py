@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 
 
 class Metric(NamedTuple):
-    """Display options of a metric. label: full name. is_bounded: plotted from 0 to 100."""
+    """Display options of a metric.
+
+    label: full name. is_bounded: whether scores are plotted on a scale from 0 to 100.
+    """
 
     label: str
     higher_is_better: bool = True

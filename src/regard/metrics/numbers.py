@@ -67,8 +67,8 @@ def bootstrap(
 ) -> dict[str, tuple[float, float]]:
     """Return the interval that contains 95 % of the scores of bootstrap samples (Efron 1979).
 
-    A sample may lack a score, such as accuracy on unknown words if it has none. The interval of
-    that score is then estimated from the other samples.
+    Some samples may lack a score: without unknown words, there is no `oov_accuracy`. The interval
+    is then estimated from the other samples.
     """
     generator = np.random.default_rng(seed)
     resampled: dict[str, list[float]] = {}

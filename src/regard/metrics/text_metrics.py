@@ -78,8 +78,8 @@ def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the minimum number of insertions, deletions and substitutions (Levenshtein).
 
-    Bit-parallel (Myers 1999, in the form of Hyyro 2001): a Python integer holds one column of
-    the Levenshtein table as differences of neighbors, which are +1, 0 or -1.
+    The algorithm is bit-parallel (Myers 1999, in the form of Hyyro 2001). Python integers hold one
+    column of the Levenshtein table as differences of neighbors, which are +1, 0 or -1.
     """
     if first == second:
         return 0

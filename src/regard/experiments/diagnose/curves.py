@@ -38,7 +38,7 @@ def curve_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def gain_at_end(dev: list[tuple[float, float]]) -> float | None:
-    """Return the decrease of the dev loss in the last fifth of the run, relative to the total.
+    """Return the fraction of the decrease of the dev loss that came in the last fifth of the run.
 
     Return None with fewer than four validations.
     """

@@ -49,7 +49,7 @@ def dependence_statistics(subject: DiagnosedRun) -> Statistics:
     """Return how strongly targets depend on sources, per set.
 
     Dependence is the sum of squared correlations between tokens (and lengths) of sources and
-    targets. `z_score` is its difference from shuffled targets, in standard deviations.
+    targets. `z_score` is the difference from shuffled targets, in standard deviations.
     """
     stats: Statistics = {}
     for part, pairs in subject.parts.items():
@@ -62,7 +62,7 @@ def dependence_statistics(subject: DiagnosedRun) -> Statistics:
 
 
 def _z_score(subject: DiagnosedRun, pairs: Sequence[Pair]) -> float:
-    """Return the difference between real and shuffled targets in standard deviations."""
+    """Return the z-score of the dependence, compared with shuffled targets."""
     corpus = subject.task.corpus(pairs[:MAX_EXAMPLES])
     batch = corpus.batch(np.arange(len(corpus)))
     source, target = _presence(batch.source), _targets(batch)

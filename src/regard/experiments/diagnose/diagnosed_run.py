@@ -67,7 +67,7 @@ class DiagnosedRun:
 
     @property
     def is_count_model(self) -> bool:
-        """Return whether the model has counts instead of weights, so that it memorizes its text."""
+        """Return whether the model has counts instead of weights, such as an n-gram model."""
         return self.model is not None and next(self.model.parameters(), None) is None
 
     def new_model(self, options: Any = None) -> nn.Module:
@@ -112,7 +112,7 @@ class DiagnosedRun:
 
     @torch.no_grad()
     def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:
-        """Return the mean loss over batches, or None if there are no labels or it is not finite."""
+        """Return the mean loss over batches; None without labels or if the loss is not finite."""
         objective = self.objective
         losses = [objective(model, objective.prepare(model, batch)) for batch in batches]
         total, count = sum(float(loss.sum) for loss in losses), sum(loss.count for loss in losses)

@@ -1,6 +1,6 @@
 """The diagnosis of a run: compute statistics with probes, then derive findings from them.
 
-A probe is a function that computes one group of statistics, such as those of the curves.
+A probe is a function that computes one group of statistics, such as the loss curves.
 """
 
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def _metadata(subject: DiagnosedRun) -> Statistics:
 
 
 def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Finding]:
-    """Return the findings, the one to fix first at the top; omit those that others explain."""
+    """Return the findings, most urgent first, without those that another finding explains."""
     settings = flatten(subject.config.model_dump(mode="json"))
     found = [
         *data_verdicts(stats, settings),

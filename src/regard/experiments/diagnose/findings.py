@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass
 class Diagnosis:
-    """Ranked findings, the statistics of each probe, and why each skipped probe was skipped."""
+    """Ranked findings, the statistics of each probe, and the reason for each skipped probe."""
 
     findings: list[Finding]
     statistics: dict[str, Statistics] = field(default_factory=dict)

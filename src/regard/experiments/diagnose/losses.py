@@ -153,7 +153,7 @@ def source_statistics(subject: DiagnosedRun) -> Statistics:
     - `other_source`: each example gets the source of another one.
     - `shuffled_tokens`: all tokens of a batch are shuffled.
     - `shuffled_order`: the tokens within each source are shuffled.
-    - `output_shift`: the change of the outputs instead, see `output_shift`.
+    - `output_shift`: not a loss, but the result of the function `output_shift`.
     """
     model = subject.trained
     changes: dict[str, Change] = {

@@ -85,12 +85,15 @@ def _entropy(weights: Tensor) -> Tensor | None:
 
 
 def _active(part: Any, x: Any, output: Any) -> Tensor:
-    """Return the maximum input of each ReLU (units,) over all positions; dead if not positive."""
+    """Return the maximum (units,) over all positions; a unit is dead if it is never positive."""
     return part.rectified(x, output).flatten(0, -2).amax(0)
 
 
 def _saturated(part: nn.RNNBase, x: Tensor, output: Any) -> Tensor:
-    """Return 1 for each saturated gate value and 0 for others (n,); for a plain RNN, its states."""
+    """Return 1 for each saturated gate value, otherwise 0 (n,).
+
+    A plain RNN has no gates, so its hidden states are used.
+    """
     states = output[0]  # (B, T, D), for x (B, T, inputs)
     if part.mode.startswith("RNN"):
         return (states.abs() > 1 - SATURATED).float().flatten()

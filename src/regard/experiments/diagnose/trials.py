@@ -61,7 +61,7 @@ def trial_statistics(subject: DiagnosedRun) -> Statistics:
 def learning_rates(subject: DiagnosedRun, fixed: list[Batch]) -> Statistics:
     """Run a range test (Smith 2017): raise the learning rate each step and record the loss.
 
-    fixed: batches to compute the loss on. The result has the keys of `best_rate`, too.
+    fixed: batches to compute the loss on. Return rates, losses and the result of `best_rate`.
     """
     low, high = RANGE
     factor = (high / low) ** (1 / (RANGE_STEPS - 1))
@@ -125,7 +125,10 @@ def steps(
     count: int,
     batches: list[Batch] | None = None,
 ) -> Iterator[float]:
-    """Train a model for `count` steps and yield each loss. batches: instead of the training set."""
+    """Train a model for `count` steps and yield each loss.
+
+    rate: learning rate at each step. batches: used repeatedly, instead of the training set.
+    """
     config = subject.config
     optimizers = config.training.optimizer.build(model, 1.0, {})
     tokens = min(TOKENS, config.training.batch_tokens or TOKENS)

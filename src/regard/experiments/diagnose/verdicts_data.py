@@ -1,4 +1,4 @@
-"""Verdicts about the data: unknown tokens, distribution shift, targets of other sources.
+"""Verdicts about the data: unknown tokens, distribution shift, unrelated targets.
 
 A verdict derives a finding from the statistics of the probes. A side is the source or the target.
 """

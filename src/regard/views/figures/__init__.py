@@ -1,1 +1,1 @@
-"""The look of all figures: style, fonts, trees."""
+"""Style, fonts and tree plots that all figures share."""

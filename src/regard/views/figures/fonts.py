@@ -25,7 +25,8 @@ class FontSet:
     def label(self, text: str, max_chars: int = MAX_LABEL) -> str:
         """Return a token as a label of at most `max_chars` characters.
 
-        Signs replace a token of spaces only. Code points replace characters without a glyph.
+        Visible signs replace a token of whitespace only. Code points replace characters without
+        a glyph.
         """
         if len(text) > max_chars:
             text = text[: max_chars - 1] + "…"

@@ -28,7 +28,7 @@ PALE, PALE_INK, SHADE = "#c3c6c1", "#9a9e99", "#ecebe4"
 
 
 class Colors:
-    """The colors of the two paths through a tree."""
+    """Colors of the greedy path and of the best path through a tree."""
 
     greedy, best = COLORS[1], COLORS[0]
 

@@ -35,7 +35,7 @@ def axis_labels(inspection: dict[str, Any], axis: str, fonts: FontSet) -> list[s
 def select_layer(
     entries: list[dict[str, Any]], layer: int | None, what: str
 ) -> list[dict[str, Any]]:
-    """Return the attention maps or gates of one layer, or of all layers if it is None.
+    """Return the attention maps or gates of one layer, or of all if `layer` is None.
 
     Raise UserError if there is no such layer. what: describes the layers in the message.
     """
@@ -55,7 +55,8 @@ def attention_maps(
 ) -> list[list[Heatmap]]:
     """Return the attention maps of a model part, one list of heads per layer.
 
-    part: by default, the first of `PARTS` with attention. layer, head: only this one (0-based).
+    part: by default, the first of `PARTS` with attention. layer, head: only this layer
+    or head (0-based).
     """
     entries = inspection["attention"]
     part = part or next((part for part in PARTS if part in {one["part"] for one in entries}), None)

@@ -65,7 +65,7 @@ def check_inspectable(predictor: Predictor) -> None:
 
 
 def _check_surrogates(side: str, text: str) -> None:
-    """Raise UserError for lone surrogates, the result of bytes that are not UTF-8."""
+    """Raise UserError for lone surrogates, which come from bytes that are not UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

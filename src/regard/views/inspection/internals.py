@@ -101,7 +101,7 @@ def ablation_deltas(forced_pass: ForcedPass, heads: dict[str, int]) -> dict[str,
 
 
 def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
-    """Return the gradient norm of each output part with respect to each input token."""
+    """Return the norm of the gradient of each output part's score, for each input token."""
     parts, rows = list(range(forced_pass.lengths()[0])), forced_pass.row_axis
     values: dict[str, list[Tensor]] = {}
     # cuDNN cannot differentiate recurrent layers in evaluation mode.

@@ -70,7 +70,7 @@ def _plot_curve(
 
 
 def _plot_run(training: Training, title: str) -> "Figure":
-    """Plot the schedule of one run over steps, epochs or minutes, as the run is limited."""
+    """Plot the schedule of one run, up to its limit in steps, epochs or minutes."""
     limits = {"steps": training.steps, "epochs": training.epochs, "budget": training.budget}
     unit, length = next(((k, v) for k, v in limits.items() if v), ("fraction of the run", 1.0))
     if unit == "budget":

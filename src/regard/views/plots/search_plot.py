@@ -95,7 +95,7 @@ def _figure(tree: SearchTree | None, names: dict[int, str], text: str) -> "Figur
 
 
 def _note(tree: SearchTree, key: Key) -> str:
-    """Return the probability of a path as text, or its score if that is not the log probability."""
+    """Return the probability of a path as text, or its score if lengths are penalized."""
     total, score = tree.nodes[key].total, tree.scores.get(key)
     if score is None or math.isclose(score, total, abs_tol=1e-6):
         return f"p = {math.exp(total):.2g}"

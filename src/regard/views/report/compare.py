@@ -141,7 +141,7 @@ def _count(value: float | None) -> str:
 
 
 def _curves_section(runs: Sequence[RunSummary], names: list[str]) -> str:
-    """Return plots that show one curve of all runs each, by step and by minute."""
+    """Return one plot per curve, with a line per run, by step and by minute."""
     by_step, by_minute = (_figures(runs, names, axis) for axis in ("step", "minute"))
     if not by_step:
         return ""

@@ -26,7 +26,10 @@ _SMALL = (320, 170)
 
 
 def write_report(folder: Path, target: Path | None = None) -> Path:
-    """Write the report of a run folder and return its path. target: default `report.html`."""
+    """Write the report of a run folder and return its path.
+
+    target: output file (default: `report.html` in the run folder).
+    """
     folder = Path(folder)
     run = read_folder(folder)
     main = headline(run)

@@ -22,9 +22,10 @@ NUMBER_COLUMNS = {"step", "min", "params"}
 
 @dataclass(frozen=True)
 class RunRow:
-    """The texts of one run. cells: by column name. others: values of all listed settings.
+    """The texts of one run in the list.
 
-    settings: those that differ among runs with the same task and data.
+    cells: texts by column name. settings: values of settings that differ among runs with the same
+    task and data. others: values of all settings in the list.
     """
 
     cells: dict[str, str]

@@ -94,7 +94,7 @@ def _shapes(lines: list[Series]) -> list[str]:
 
 
 def _legend(lines: list[Series]) -> list[str]:
-    """Return the legend in the upper right corner, which falling lines leave free."""
+    """Return the legend in the upper right corner, which the falling lines do not reach."""
     parts = []
     for index, line in enumerate(lines):
         x, y = _SIZE[0] - _RIGHT - 8, TOP + 16 + 17 * index
