@@ -37,7 +37,10 @@ class Frontend(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, source: Padded) -> Padded:
-        """Return the vectors (B, S, D) with mask, bias and edges. S may shrink."""
+        """Return the vectors (B, S, D) with mask, bias and edges.
+
+        S may be shorter than the length of the source.
+        """
 
 
 class FrontendOptions(Options):

@@ -123,8 +123,8 @@ class Text(InputOptions):
     ) -> tuple[TextInput, "Text"]:
         """Return the input fitted on these texts, and its options with all values set.
 
-        It is for classification and regression, which prefer words to subwords. If `like` is
-        given, its tokenizer is kept.
+        Classification and regression use this input, so words are preferred to subwords. The
+        tokenizer of `like`, the input of a pretrained model, is kept.
         """
         tree = self.model_dump()
         if like is not None:

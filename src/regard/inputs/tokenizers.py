@@ -1,7 +1,7 @@
 """Tokenizer options, and their automatic choice, for all tasks that read text.
 
-A side of the data is its sources or its targets. Each function replaces unset options in a tree (a
-dict of options) or a section of it, and appends its choices to `auto_settings`.
+A side of the data is its sources or its targets. The functions set unset options in a tree (nested
+dicts of options) or a section of it. They append their choices to `auto_settings`.
 """
 
 from collections.abc import Sequence

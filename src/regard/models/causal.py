@@ -115,12 +115,12 @@ def eos_to_bos(tokens: Tensor) -> Tensor:
 
 
 class CausalRecurrentOptions(RecurrentOptions):
-    """Options of a recurrent language model."""
+    """Options of the decoder of a recurrent language model."""
 
     carries: ClassVar[bool] = True  # whether the state is carried over to the next batch
 
     def build(self) -> RecurrentLM:
-        """Return the decoder; sizes must be set."""
+        """Return the decoder. Sizes must be set."""
         assert self.width and self.layers and self.dropout is not None
         body = Recurrence(self.cell, self.width, self.width, self.layers, self.dropout)
         return RecurrentLM(body, self.dropout)
@@ -139,7 +139,7 @@ class CausalWindowOptions(MlpEncoderOptions):
         return math.sqrt(self.width or 1)
 
     def build(self) -> WindowLM:  # type: ignore[override]
-        """Return the decoder; sizes must be set."""
+        """Return the decoder. Sizes must be set."""
         assert self.width and self.layers and self.dropout is not None
         sizes = [(self.window + 1) * self.width] + [self.width] * self.layers
         return WindowLM(self.window, MlpEncoder(sizes, self.activation, self.dropout))

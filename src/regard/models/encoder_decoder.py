@@ -87,7 +87,7 @@ class FastEncoderDecoder:
 
     The weights must not change. The model itself runs while activations are recorded or heads are
     ablated, and for steps of several tokens. A state of the fast path is a state of the model with
-    additional memory.
+    more entries in `memory`, such as "bias".
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -133,7 +133,7 @@ def _is_plain_step(tokens: Tensor, state: State) -> bool:
 
 
 def _with_memory(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
-    """Return the output x, and the state `after` with the memory of the fast path, if any."""
+    """Return x and the state `after`. Keep `memory` of `before` if it is from the fast path."""
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 

@@ -15,12 +15,15 @@ from regard.data.tensors.tree import Tree
 class FastDecoder(ABC):
     """A decoder and its embedding, for one token per row.
 
-    A state is a state of the original decoder with additional memory, including a "bias".
+    Its states are states of the original decoder with more entries in `memory`, such as "bias".
     """
 
     @abstractmethod
     def start(self, memory: Padded, past: Tree) -> State:
-        """Return the state before the first token. past: initial past of the original decoder."""
+        """Return the state before the first token.
+
+        memory: encoder output. past: `past` of the initial state of the original decoder.
+        """
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:

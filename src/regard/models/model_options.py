@@ -73,7 +73,7 @@ class ModelOptions(Options):
     def default_lr(self, stats: DataStats) -> float:
         """Return the default peak learning rate of AdamW.
 
-        It is twice as high for gated cells and few tokens.
+        It is twice as high for gated cells on large data with small vocabularies.
         """
         gated = all(part.gated for part in self.sides.values())
         return 4e-3 if stats.has_few_tokens and gated else 2e-3

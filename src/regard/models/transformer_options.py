@@ -159,7 +159,7 @@ class CausalTransformerOptions(TransformerOptions):
         return self
 
     def build(self) -> TransformerDecoder:
-        """Return the decoder; sizes must be set."""
+        """Return the decoder. Sizes must be set."""
         assert self.dropout is not None
         layers = self.build_layers(causal=True)
         return TransformerDecoder(layers, self.build_positions(), self.final_norm(), self.dropout)

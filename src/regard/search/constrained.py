@@ -14,8 +14,8 @@ from regard.data.tensors.special import EOS
 from regard.search.hypothesis import TokenConstraints
 from regard.search.selection import Continuations, Selection, Selector
 
-# Number of matched tokens per phrase: the beam ends with this many first tokens of the phrase.
-# If all tokens are matched, the phrase is complete and stays complete.
+# Number of matched tokens per phrase: the length of the longest prefix of the phrase that the beam
+# ends with. If all tokens are matched, the phrase is complete and stays complete.
 ConstraintProgress = tuple[int, ...]
 
 
@@ -156,7 +156,7 @@ class DynamicBeamAllocation:
 
 
 def _match(phrase: tuple[int, ...], matched: int, token: int) -> int:
-    """Return how many first tokens of a phrase the output ends with after one more token.
+    """Return the length of the longest phrase prefix that the output ends with after `token`.
 
     For the phrase "aab", another "a" after the match "aa" leaves the match "aa".
     """

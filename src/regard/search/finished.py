@@ -1,4 +1,4 @@
-"""Finished hypotheses of a beam search, and the test whether the search for a sentence is done.
+"""Finished hypotheses of a beam search, and the criteria that end the search for a sentence.
 
 B sentences in the batch, W beams per sentence, E continuations that may finish at a step.
 """
@@ -21,7 +21,7 @@ class Finished:
     The other values of `stopping` may end the search earlier:
     beam_full: when `beam` hypotheses are finished.
     no_gain:   as beam_full, or when no live beam would enter the `nbest` at its current length.
-    first:     when `nbest` hypotheses are finished and the best one of the last step finished.
+    first:     when `nbest` hypotheses are finished, among them the best of the last step.
     """
 
     def __init__(

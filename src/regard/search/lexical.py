@@ -1,7 +1,8 @@
 """Lexical translation probabilities: IBM model 1 (Brown et al. 1993, 4.1).
 
 The model generates each target token of a sentence pair from one of its source tokens, all equally
-probable. EM learns t(target | source). L links, each of a source position with a target position.
+probable. EM learns t(target | source). A link pairs a source position with a target position.
+L links.
 """
 
 from collections.abc import Sequence

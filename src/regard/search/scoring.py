@@ -13,7 +13,7 @@ from regard.search.hypothesis import LengthNorm
 
 @dataclass(frozen=True)
 class Scoring:
-    """The score log p / length_divisor(L) + coverage, where the length L counts EOS.
+    """A scoring function: log p / length_divisor(L) + coverage, where the length L counts EOS.
 
     With e = length_penalty, length_divisor(L) depends on length_norm: L^e (average),
     ((5 + L) / 6)^e (gnmt; Wu et al. 2016, eq. 14) or 1 (none). coverage is coverage_penalty times

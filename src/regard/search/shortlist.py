@@ -50,7 +50,7 @@ class Shortlist:
 
         best: number of target tokens per source token.
         frequent: number of most frequent target tokens, allowed in every sentence.
-        If source rows end with EOS, EOS explains target tokens without another source token.
+        If source rows end with EOS, EOS serves as the NULL word of IBM model 1.
         """
         source, target, probability = learn_lexicon(sources, targets)
         order = np.lexsort((-probability, source))

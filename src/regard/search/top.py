@@ -67,7 +67,7 @@ def beam_topk(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
 
     logits: (B*W, V) after each beam. total: log probabilities of the beams (B, W). As in
     `fast_topk`, only the best chunks are searched, here of all beams of a sentence together.
-    Tokens that are never generated are excluded. Probabilities below e^-87 become 0.
+    Tokens that are never generated are excluded. Probabilities below e^-87 underflow to 0.
     """
     (B, W), (R, V) = total.shape, logits.shape
     p = logits.softmax(-1)
