@@ -78,7 +78,7 @@ def _warnings(runs: Sequence[RunSummary], data: list[str]) -> str:
     if unfinished:
         lines.append(
             f"{len(unfinished)} of {len(runs)} not finished: their best validation so far is "
-            "format_score instead of the final score."
+            "shown instead of the final score."
         )
     return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
 
