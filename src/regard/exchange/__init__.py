@@ -1,1 +1,1 @@
-"""Models to and from other toolkits and engines."""
+"""Import of models from other toolkits, and export to other inference engines."""

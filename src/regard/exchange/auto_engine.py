@@ -1,4 +1,4 @@
-"""Engine auto: benchmark the engines on the given texts and use the fastest."""
+"""The engine `auto`, which benchmarks all engines on the given texts and uses the fastest."""
 
 import random
 import time
@@ -12,7 +12,7 @@ from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class EngineChoice(NamedTuple):
-    """An engine name, and how its weights are quantized."""
+    """The name of an engine, and the type of its weights if they are quantized."""
 
     name: str
     quantize: str | None = None
@@ -28,19 +28,19 @@ OTHERS = (
     EngineChoice("ctranslate2", "int8"),
     EngineChoice("onnx"),
 )
-MIN_SOURCES = 200  # fewer are done before a benchmark pays off
-TRIAL_SECONDS = 1.0  # per engine, about
+MIN_SOURCES = 200  # with fewer sources, a benchmark does not pay off
+TRIAL_SECONDS = 1.0  # approximate duration of a trial
 FIRST_SOURCES = 8
 MIN_AGREEMENT = 0.95  # fraction of best hypotheses equal to torch's
 
 
 class AutoEngine(Engine):
-    """torch, until there are enough sources for a benchmark; then the fastest engine."""
+    """An engine that uses torch until there are enough sources for a benchmark."""
 
     name = "auto"
 
     def __init__(self, engine: Engine, load: Callable[[EngineChoice], Engine]) -> None:
-        """engine: the one of torch. load: opens another one."""
+        """Start with the torch engine. load: opens the engine of another choice."""
         self.engine, self.device, self.load = engine, engine.device, load
         self.torch, self.chosen = engine, UNDECIDED
 
@@ -54,7 +54,7 @@ class AutoEngine(Engine):
         return self.engine.for_alignment(request)
 
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        """Run with the fastest engine, chosen once there are enough sources."""
+        """Run `work` on all batches. The first call with enough sources selects the engine."""
         if self.chosen == UNDECIDED and sum(map(len, parts)) >= MIN_SOURCES:
             self._use(*self._fastest(SpeedTrial(parts, work)))
         return self.engine.map_batches(work, parts)
@@ -111,12 +111,12 @@ class SpeedTrial:
         self.rows = rows[:FIRST_SOURCES]
 
     def grow(self, engine: Engine) -> None:
-        """Take the number of sources that this engine predicts in about a second."""
+        """Set the sample size to what this engine predicts in about a second."""
         _, speed = self.run(engine)
         self.rows = self.all[: max(FIRST_SOURCES, int(speed * TRIAL_SECONDS))]
 
     def run(self, engine: Engine) -> tuple[list[Any], float]:
-        """Return the best hypotheses, and the sources per second."""
+        """Predict the sample; return the best hypotheses and the number of sources per second."""
         parts = [self.rows[i : i + self.size] for i in range(0, len(self.rows), self.size)]
         start = time.perf_counter()
         found = list(engine.map_batches(self.work, parts))

@@ -1,10 +1,10 @@
-"""Engine ctranslate2: CTranslate2's beam search if it gives the same result as ours.
+"""The engine `ctranslate2`: CTranslate2's beam search, if the result is the same as that of regard.
 
-CTranslate2 masks tokens before normalization, we mask after it. To keep the probabilities, nothing
-is masked here: a special token ends a hypothesis and frees its slot in the beam. If all hypotheses
-of a sentence end with EOS before the limit, our search would have found the same ones. The other
-sentences, and everything that CTranslate2 does not support, fall back to our search with the same
-weights.
+CTranslate2 masks tokens before it normalizes probabilities, regard masks them afterwards. To keep
+the probabilities, CTranslate2 masks nothing here. Instead, a special token ends a hypothesis and
+frees its slot in the beam. If all hypotheses of a sentence end with EOS before the length limit,
+the search of regard would find the same hypotheses. Other sentences, and everything that
+CTranslate2 does not support, fall back to the search of regard with the same weights.
 """
 
 import math
@@ -29,16 +29,16 @@ from regard.search.search import Search, SearchRequest, SearchResult
 
 Row = list[str]  # token ids as strings
 ENDS = [EOS, *NON_OUTPUT_IDS]
-ZERO_PENALTY = 1e-9  # with 0, CTranslate2 stops earlier
+ZERO_PENALTY = 1e-9  # replaces 0, with which CTranslate2 stops earlier
 
 
 class CTranslate2Engine(Engine):
-    """Decode with CTranslate2."""
+    """An engine that decodes with CTranslate2."""
 
     name = "ctranslate2"
 
     def __init__(self, folder: Path) -> None:
-        """folder: the CTranslate2 files inside an exported folder."""
+        """Load the CTranslate2 files in `folder`, which is part of an exported folder."""
         package = import_package("ctranslate2")
         self.folder = folder
         facts = read_fields(folder / "config.json", "source_length", "length")
@@ -54,7 +54,7 @@ class CTranslate2Engine(Engine):
         self._lock = threading.Lock()
 
     def check(self, length: int) -> None:
-        """Raise UserError for a source that exceeds the positions of the export."""
+        """Raise UserError if a source has more tokens than the export has positions."""
         if self.max_source_length is not None and length > self.max_source_length:
             raise UserError(
                 f"the source has {length - 1:,} tokens, but this export supports at most "
@@ -90,7 +90,7 @@ class CTranslate2Engine(Engine):
     def _search(
         self, source: Padded, limits: list[int], beam: int, length_penalty: float
     ) -> list[list[Hypothesis] | None]:
-        """Run CTranslate2; None for sentences that need the fallback."""
+        """Return the hypotheses of each sentence, or None if the sentence needs the fallback."""
         rows = _rows(source)
         results = self.translator.translate_batch(
             rows,
@@ -117,13 +117,14 @@ def _hypotheses(result: Any, limit: int) -> list[Hypothesis] | None:
 
     CTranslate2 returns no log probabilities of single tokens.
     """
-    if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):  # [] for no source
+    # For an empty source, the hypothesis is [].
+    if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):
         return None
     pairs = zip(result.hypotheses, result.scores, strict=True)
     return [Hypothesis(tuple(map(int, h[:-1])), score, ()) for h, score in pairs]
 
 
 def _rows(source: Padded) -> list[Row]:
-    """Return the tokens of each row, without padding."""
+    """Return the token ids of each sentence as strings, without padding."""
     pairs = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     return [list(map(str, row[:length])) for row, length in pairs]

@@ -17,11 +17,12 @@ def load_predictor(
     quantize: str | None = None,
     shortlist: bool | str | Path = False,
 ) -> Predictor:
-    """Return the predictor of a run folder, or of an exported one.
+    """Return the predictor of a run folder or an exported folder.
 
-    engine: torch (default), ctranslate2, onnx, or auto (the fastest); an exported folder has its
-    own. quantize: the type of quantized weights, such as int8. shortlist: restrict the output
-    layer; True uses the folder's shortlist (made by `regard shortlist`), otherwise its file.
+    engine: torch (default), ctranslate2, onnx, or auto (the fastest). An exported folder has its
+    own engine. quantize: the type of quantized weights, such as int8.
+    shortlist: restricts the output layer to a shortlist of tokens. True: use the shortlist in the
+    folder (made by `regard shortlist`). A path: use this file.
     """
     predictor = Predictor.load(Path(folder), engine, quantize)
     if engine not in (None, "torch") and read_export(predictor.folder) is None:
@@ -30,7 +31,7 @@ def load_predictor(
 
 
 def _run_by(predictor: Predictor, engine: str, quantize: str | None) -> None:
-    """Give the predictor of a run folder another engine, exported if needed."""
+    """Replace the engine of a predictor. Export the model for the engine if needed."""
     task, folder = predictor.task.kind, predictor.folder
     if not predictor.task.exportable:
         raise UserError(f"engine {engine}: {task} models need engine torch")

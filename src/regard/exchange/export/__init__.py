@@ -14,21 +14,22 @@ from regard.storage.fingerprint import model_digest
 
 __all__ = ["EXPORTERS", "cached_export", "export_model"]
 
-# Each has `export(predictor, folder, **options)`, which writes the engine's files into the folder
-# and returns metadata.
+# The modules with a function `export(predictor, folder, **options)`, which writes the files of the
+# engine into the folder and returns metadata.
 EXPORTERS = {
     "ctranslate2": "regard.exchange.export.ctranslate2",
     "onnx": "regard.exchange.export.onnx",
-    "regard": "regard.exchange.export.int8_folder",  # for torch, with int8 weights
+    "regard": "regard.exchange.export.int8_folder",  # for the engine torch, with int8 weights
 }
 
 
 def export_model(
     predictor: Predictor, to: str, out: Path, force: bool = False, **options: Any
 ) -> dict[str, Any]:
-    """Export a model, verify its predictions, and return its metadata.
+    """Export a model to the folder `out`, verify the predictions, and return the metadata.
 
-    The folder is written under a temporary name and renamed when it is complete and verified.
+    The folder is written under a temporary name, and renamed when it is complete and verified.
+    to: the engine.
     """
     with atomic_folder(out, force) as folder:
         return write_exported(predictor, to, folder, **options)

@@ -35,7 +35,7 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
     sides = {"source_length": spec.encoder, "length": spec.decoder}
     facts = {name: len(side.position_encodings.encodings) for name, side in sides.items()}
     for name, value in facts.items():
-        spec.config.add_attribute(name, value)  # the engine reads them there
+        spec.config.add_attribute(name, value)  # for the engine
     spec.validate()
     spec.optimize(quantize)
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,9 +57,9 @@ def obstacles(predictor: Predictor) -> list[str]:
 
 
 def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
-    """Return the model as a CTranslate2 spec. copy: copy the weights.
+    """Return the model as a CTranslate2 spec.
 
-    CTranslate2 quantizes weights in place.
+    copy: whether to copy the weights, because CTranslate2 quantizes them in place.
     """
     transformer_spec = import_package("ctranslate2.specs.transformer_spec")
     into = Filler(copy)
@@ -85,7 +85,7 @@ def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
 
 
 def _kind(part: Any) -> dict[str, Any]:
-    """Return the spec options of one side."""
+    """Return the spec options of the encoder or the decoder."""
     common_spec = import_package("ctranslate2.specs.common_spec")
     return {
         "pre_norm": part.norm_position.kind == "pre",
@@ -95,7 +95,7 @@ def _kind(part: Any) -> dict[str, Any]:
 
 
 class Filler:
-    """Copies weights into a CTranslate2 spec."""
+    """A writer of weights into a CTranslate2 spec. copy: whether to copy the weights."""
 
     def __init__(self, copy: bool) -> None:
         self.copy = copy
@@ -136,7 +136,7 @@ class Filler:
             spec.beta = self.array(norm.bias)
 
     def array(self, tensor: Tensor) -> np.ndarray:
-        """Return the values, copied or shared."""
+        """Return a tensor as a float32 array, copied or with shared memory."""
         numbers: np.ndarray = tensor.detach().float().cpu().numpy()
         return numbers.copy() if self.copy else numbers
 
@@ -149,7 +149,7 @@ def positions_of(part: Any) -> Position:
 
 @torch.no_grad()
 def table(part: Any, width: int) -> Tensor:
-    """Return (N, D): the position table."""
+    """Return the position vectors (N, D) of the encoder or the decoder."""
     positions = positions_of(part)
     learned = list(positions.parameters())
     rows = len(learned[0]) if learned else LENGTH
@@ -158,7 +158,7 @@ def table(part: Any, width: int) -> Tensor:
 
 
 def _epsilon(model: EncoderDecoder) -> float:
-    """Return the epsilon of the norms, which they share."""
+    """Return the epsilon that all norms share."""
     kinds = (nn.LayerNorm, nn.RMSNorm)
     found = {norm.eps for norm in model.modules() if isinstance(norm, kinds)}
     assert len(found) == 1, found
@@ -166,5 +166,5 @@ def _epsilon(model: EncoderDecoder) -> float:
 
 
 def _names(count: int) -> list[str]:
-    """Return ids as token names, so that any vocabulary fits."""
+    """Return the token ids as token names, so that any vocabulary can be exported."""
     return [str(id) for id in range(count)]

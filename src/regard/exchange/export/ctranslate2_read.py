@@ -1,4 +1,4 @@
-"""Reading CTranslate2 files back into a torch model."""
+"""A reader of CTranslate2 files into a torch model."""
 
 import struct
 from pathlib import Path
@@ -18,7 +18,7 @@ TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, tor
 
 @torch.no_grad()
 def read_model(folder: Path) -> nn.Module:
-    """Return the exported model with the weights of the file, quantized or not."""
+    """Return the torch model with the exported weights, dequantized if needed."""
     config = read_config(folder.parent)
     task = config.task.load(folder.parent)
     model = task.build(config.model)
@@ -59,7 +59,7 @@ def read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _dequantize(value: Tensor, scale: Tensor | None) -> Tensor:
-    """Divide by the scale, one per row or one for all."""
+    """Return value / scale. scale: one per row, one for all rows, or None."""
     return value.float() if scale is None else value.float() / scale.view(-1, 1)
 
 

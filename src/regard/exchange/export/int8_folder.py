@@ -1,4 +1,4 @@
-"""Export for regard itself: int8 weights, a quarter of the disk space and memory."""
+"""Export for regard itself, with int8 weights: a quarter of the disk space and memory."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from regard.storage.int8_weights import FILE, save_int8, weights_file
 
 
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Write the weights into the folder; return the type and the bytes before and after."""
+    """Write int8 weights into the folder; return their type and the file sizes."""
     if quantize != "int8":
         raise UserError("--to regard: requires --quantize int8; fp32 is the run folder itself")
     source = weights_file(predictor.folder)

@@ -1,9 +1,9 @@
 """Export of a sequence-to-sequence model as two ONNX graphs: the encoder and one decoder step.
 
-They are written node by node. Tracing (torch.onnx) takes seconds per layer, unrolls plain recurrent
-layers, and would tie the graphs to our fast paths in torch.
+The graphs are written node by node. Tracing (torch.onnx) takes seconds per layer, unrolls plain
+recurrent layers, and would tie the graphs to the fast paths of regard (`nn.fast`).
 
-B rows of memory, k beams per row, S source length, T tokens, V vocabulary.
+Shapes: B sentences, k beams per sentence, S source length, T tokens, V vocabulary.
 """
 
 import logging
@@ -30,7 +30,7 @@ from regard.search.forced_decoding import Stepper
 INT8_NOTE = "int8: activations are quantized per batch, predictions may depend on the batch size"
 GRAPHS = ("encoder", "step")
 QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are quantized
-ROWS, LENGTH = 8, 12  # random sources and tokens for the first check
+ROWS, LENGTH = 8, 12  # random sources, and tokens per output, to compare logits
 MAX_LOGIT_DIFFERENCE = 1e-3  # without quantization; logits are about 1 to 20
 
 
@@ -70,7 +70,7 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
 
 @torch.no_grad()
 def write_graphs(model: EncoderDecoder, folder: Path, shared: bool = True) -> None:
-    """Write encoder.onnx and step.onnx. shared: write a weight that is used twice once."""
+    """Write encoder.onnx and step.onnx. shared: store tied weights only once."""
     nodes = nodes_of(model.decoder)
     encoder, step = (Graph(name, shared) for name in GRAPHS)
     nodes.memory(encode(encoder, model.frontend, model.encoder))
@@ -84,15 +84,15 @@ def write_graphs(model: EncoderDecoder, folder: Path, shared: bool = True) -> No
 def _quantize(folder: Path) -> None:
     """Quantize the weights of both graphs to eight bits, with one scale per column.
 
-    They are unsigned: without VNNI, processors add pairs of products in sixteen bits, which
-    overflow if a factor is signed.
+    The quantized weights are unsigned. Processors without VNNI add pairs of products in 16 bits,
+    which would overflow with signed weights.
     """
     quantization = import_package("onnxruntime.quantization")
     level = logging.root.level
     for name in GRAPHS:
         path = folder / f"{name}.onnx"
         full = path.rename(path.with_suffix(".full"))
-        logging.root.setLevel(logging.ERROR)  # it logs advice for other processors
+        logging.root.setLevel(logging.ERROR)  # onnxruntime logs advice for other processors
         try:
             quantization.quantize_dynamic(
                 full,
@@ -108,7 +108,7 @@ def _quantize(folder: Path) -> None:
 
 @torch.inference_mode()
 def max_logit_difference(model: EncoderDecoder, engine: OnnxEngine) -> float:
-    """Return the largest logit difference over random sources and outputs."""
+    """Return the largest difference of logits, model and engine, for random sources and outputs."""
     rng = torch.Generator().manual_seed(1)
     first = len(SPECIALS)
 
@@ -127,7 +127,7 @@ def max_logit_difference(model: EncoderDecoder, engine: OnnxEngine) -> float:
 
 
 def _logits(stepper: Stepper, source: Padded, target: torch.Tensor) -> torch.Tensor:
-    """Return (k*B, T, V), token by token; from the second token on two beams per source."""
+    """Return the logits (k*B, T, V), computed step by step, with two beams after the first."""
     state = stepper.start(source)
     logits, state = stepper.step(target[::2, :1], state)
     rows = torch.arange(len(source.data), device=target.device).repeat_interleave(2)

@@ -1,7 +1,10 @@
-"""Transformer decoders as ONNX nodes: their memory in the encoder graph, and one step.
+"""Transformer decoders as ONNX nodes.
 
-B rows of memory, k beams per row, S source length, t tokens so far, D width, H heads, K head
-width. Vectors of a step are (k*B, D).
+The encoder graph computes the memory, which is what all decoder steps need of the source. The step
+graph computes one decoder step.
+
+Shapes: B sentences, k beams per sentence, S source length, t tokens so far, D width, H heads,
+K head width. Vectors of a step are (k*B, D).
 """
 
 from typing import Any, Protocol
@@ -35,10 +38,13 @@ class Nodes(Protocol):
     """A writer of decoder nodes."""
 
     def memory(self, source: OnnxVectors) -> None:
-        """Add the outputs `memory/…` and `past/…` that the steps need."""
+        """Add the outputs `memory/…` and `past/…` for the first step to the encoder graph."""
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """Map x (k*B, D) to (k*B, D); add inputs `memory/…` and `past/…`, outputs `next/…`."""
+        """Add one decoder step for embeddings x (k*B, D); return its output (k*B, D).
+
+        The graph gets inputs `memory/…` and `past/…`, and outputs `next/…`.
+        """
 
 
 def nodes_of(decoder: nn.Module) -> Nodes:
@@ -51,7 +57,11 @@ def nodes_of(decoder: nn.Module) -> Nodes:
 
 
 class TransformerNodes:
-    """Keys and values: of the source projected once, of the target appended step by step."""
+    """A writer of the nodes of a Transformer decoder.
+
+    The keys and values of the source are computed once. Each step appends the key and the value of
+    one target token.
+    """
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         self.decoder = decoder
@@ -61,7 +71,7 @@ class TransformerNodes:
                 raise unsupported(layer)
 
     def memory(self, source: OnnxVectors) -> None:
-        """Add the keys and values of each layer, and a bias that masks padding."""
+        """Add the source keys and values of each layer, and a bias that masks padding."""
         graph = source.graph
         graph.output("memory/bias", graph("Unsqueeze", source.bias(), graph.numbers(1, 2)), *BIAS)
         for i, layer in enumerate(self.layers):
@@ -74,7 +84,7 @@ class TransformerNodes:
             graph.output(f"memory/{i}/v", v, "B", H, "S", K)
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """Add one step: self-attention, then cross-attention; `at` is the position."""
+        """Add one step of all layers. The graph input `at` is the position of the token."""
         at = graph.input("at", np.int64, 1)
         width = self.layers[0].attention.join.in_features
         position = positions(graph, self.decoder.positions, at, width)
@@ -93,12 +103,12 @@ class TransformerNodes:
 
 
 def _heads(attention: SelfAttention | CrossAttention) -> tuple[int, int]:
-    """Return H and K."""
+    """Return the number of heads H and the head width K."""
     return attention.heads, attention.join.in_features // attention.heads
 
 
 def _self_attention(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Value:
-    """Add the self-attention of the last token."""
+    """Add the self-attention of the newest token in layer i; return its output (k*B, D)."""
     H, K = _heads(attention)
     parts = queries(graph, attention, attention.project, x)
     split = graph.several("Split", 3, parts, axis=1, num_outputs=3)
@@ -116,7 +126,7 @@ def _self_attention(graph: Graph, attention: SelfAttention, x: Value, i: int) ->
 def _cross_attention(
     graph: Graph, attention: CrossAttention, x: Value, i: int, bias: Value
 ) -> tuple[Value, Value]:
-    """Add the cross-attention of the last token; return its output and weights (B, H, k, S)."""
+    """Add the cross-attention of layer i; return its output (k*B, D) and weights (B, H, k, S)."""
     H, K = _heads(attention)
     k = graph.input(f"memory/{i}/k", np.float32, "B", H, K, "S")
     v = graph.input(f"memory/{i}/v", np.float32, "B", H, "S", K)

@@ -1,6 +1,6 @@
 """Encoders as ONNX nodes.
 
-B rows, S length, N = B * S, D width, H heads, K head width, R window.
+Shapes: B sentences, S length, N = B * S, D width, H heads, K head width, R window.
 """
 
 from collections.abc import Callable
@@ -40,31 +40,31 @@ LAST = np.iinfo(np.int64).max  # the end of an axis
 
 @dataclass(frozen=True)
 class OnnxVectors:
-    """Padded vectors in a graph."""
+    """The vectors of padded sentences in a graph."""
 
     graph: Graph
     data: Value  # (N, D)
-    mask: Value  # (B, S), True where data is real
+    mask: Value  # (B, S), True unless padding
     shape: Value  # (2,): B and S
     width: int
     summary: Value | None = None  # (B, D)
 
     def spread(self, x: Value, *sizes: int) -> Value:
-        """Reshape x (N, any) to (B, S, sizes)."""
+        """Reshape x (N, any) to (B, S, *sizes)."""
         shape = self.graph("Concat", self.shape, self.graph.numbers(*sizes), axis=0)
         return self.graph("Reshape", x, shape)
 
     def lengths(self) -> Value:
-        """Return the lengths (B,) as int32."""
+        """Return the number of real tokens (B,) per sentence, as int32."""
         ones = self.graph.cast(self.mask, np.int32)
         return self.graph("ReduceSum", ones, self.graph.numbers(1), keepdims=0)
 
     def bias(self) -> Value:
-        """Return the bias (B, S) to add to scores."""
+        """Return the bias (B, S) to add to scores: 0, or MASKED for padding."""
         return self.graph("Where", self.mask, self.graph.scalar(0.0), self.graph.scalar(MASKED))
 
     def pooled(self) -> Value:
-        """Return (B, D): the summary, otherwise the mean over real positions."""
+        """Return the summary (B, D), or without a summary the mean over real positions."""
         if self.summary is not None:
             return self.summary
         graph = self.graph
@@ -77,7 +77,7 @@ class OnnxVectors:
 
 
 def encode(graph: Graph, frontend: nn.Module, encoder: nn.Module) -> OnnxVectors:
-    """Add an encoder with the inputs `tokens` and `mask` (B, S)."""
+    """Add an encoder with the graph inputs `tokens` and `mask` (B, S); return its output."""
     tokens = graph.input("tokens", np.int64, "B", "S")
     mask = graph.input("mask", np.bool_, "B", "S")
     table = claim(frontend, "lookup")
@@ -109,7 +109,7 @@ def _transformer(encoder: TransformerEncoder, source: OnnxVectors) -> OnnxVector
 
 
 def _self_attention(attention: SelfAttention, source: OnnxVectors, x: Value, bias: Value) -> Value:
-    """Add self-attention over all real positions: (N, D) to (N, D)."""
+    """Add the self-attention of vectors x (N, D) to all real positions; return (N, D)."""
     graph, width = source.graph, attention.join.in_features
     each = attention.heads, width // attention.heads
     both = queries(graph, attention, attention.project, x)
@@ -142,7 +142,7 @@ def _recurrent(encoder: RecurrentEncoder, source: OnnxVectors) -> OnnxVectors:
 
 
 def _final_states(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
-    """Return (B, D): the state after the last real token; if `both`, of both directions."""
+    """Return the final state (B, D) of x (B, S, D). both: D if bidirectional, otherwise 0."""
     last = graph("Sub", graph.cast(lengths, np.int64), graph.numbers(1))
     last = graph("Max", graph("Unsqueeze", last, graph.numbers(1)), graph.numbers(0))  # (B, 1)
     final = graph("GatherND", x, last, batch_dims=1)
@@ -156,7 +156,7 @@ def _final_states(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
 
 
 def _first(body: nn.Module) -> nn.RNNBase:
-    """Return the first layer of a stack."""
+    """Return the first layer of a stack of recurrent layers."""
     assert isinstance(body, Recurrence)
     layer = body.layers[0]
     assert isinstance(layer, nn.RNNBase)

@@ -11,17 +11,17 @@ from regard.core.files import write_bytes
 from regard.inference.packages import import_package
 
 OPSET = 20  # the first with Gelu
-IR_VERSION = 9  # that of the opset
+IR_VERSION = 9  # the IR version of this opset
 MAX_FILE_BYTES = 1_900_000_000  # protocol buffers are limited to 2 GiB
 
 Value = str  # the name of a tensor in a graph
-Size = int | str  # of an axis: a number, or a name if it is dynamic
+Size = int | str  # the size of an axis: a number, or a name if it is dynamic
 
 
 class Graph:
-    """A graph under construction: call it with an operator and inputs; it returns the output name.
+    """An ONNX graph under construction. Calling it adds an operator and returns the output name.
 
-    shared: store a weight that is used twice once.
+    shared: store a weight that is used twice only once.
     """
 
     def __init__(self, name: str, shared: bool = True) -> None:
@@ -37,46 +37,46 @@ class Graph:
         self._count = 0
 
     def __call__(self, operator: str, *inputs: Value, **attributes: Any) -> Value:
-        """Add an operator; return its output."""
+        """Add an operator; return the name of its output."""
         return self.several(operator, 1, *inputs, **attributes)[0]
 
     def several(self, operator: str, count: int, *inputs: Value, **attributes: Any) -> list[Value]:
-        """Add an operator; return its first `count` outputs."""
+        """Add an operator; return the names of its first `count` outputs."""
         outputs = [self._name(operator) for _ in range(count)]
         node = helper().make_node(operator, list(inputs), outputs, outputs[0], **attributes)
         self.nodes.append(node)
         return outputs
 
     def input(self, name: str, dtype: type, *shape: Size) -> Value:
-        """Declare an input."""
+        """Declare an input of the graph; return its name."""
         self.inputs.append(self._declared(name, dtype, shape))
         return name
 
     def output(self, name: str, value: Value, *shape: Size) -> None:
-        """Declare a float32 output; the value is renamed when the graph is saved."""
+        """Declare a float32 output of the graph. `save` renames the value to `name`."""
         assert value not in self._names, f"{value} is an output twice"
         self._names[value] = name
         self.outputs.append(self._declared(name, np.float32, shape))
 
     def weight(self, tensor: Tensor) -> Value:
-        """Return a weight of the model."""
+        """Add a weight of the model; return its name."""
         key = ("weight", tensor.data_ptr(), tensor.shape) if self.shared else None
         return self._store(key, tensor)
 
     def constant(self, tensor: Tensor) -> Value:
-        """Return a weight that belongs to this graph only."""
+        """Add a tensor that is computed for this graph; return its name."""
         return self._store(None, tensor)
 
     def numbers(self, *numbers: int) -> Value:
-        """Return an integer vector: axes, sizes, indices."""
+        """Add an integer vector, such as axes, sizes or indices; return its name."""
         return self._store(("numbers", numbers), torch.tensor(numbers, dtype=torch.int64))
 
     def scalar(self, number: float) -> Value:
-        """Return a float scalar."""
+        """Add a float scalar; return its name."""
         return self._store(("scalar", number), torch.tensor(number, dtype=torch.float32))
 
     def integer(self, number: int) -> Value:
-        """Return an integer scalar."""
+        """Add an integer scalar; return its name."""
         return self._store(("integer", number), torch.tensor(number))
 
     def cast(self, x: Value, dtype: type) -> Value:
@@ -88,12 +88,12 @@ class Graph:
         return self("Reshape", x, self.numbers(*sizes))
 
     def folded(self, x: Value, memory: Value, *sizes: int) -> Value:
-        """Reshape x (k*B, any) to (B, k, sizes): group the beams of each row of memory (B, ...)."""
+        """Reshape x (k*B, any) to (B, k, *sizes). memory: a value (B, ...) that has size B."""
         rows = self("Shape", memory, start=0, end=1)
         return self("Reshape", x, self("Concat", rows, self.numbers(-1, *sizes), axis=0))
 
     def save(self, path: Path) -> None:
-        """Write the graph; weights too large for one file become external data."""
+        """Write the graph. Weights that are too large for one file become external data."""
         onnx = import_package("onnx")
         for node in self.nodes:
             for values in (node.input, node.output):

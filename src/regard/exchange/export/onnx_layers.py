@@ -1,6 +1,6 @@
 """Layers as ONNX nodes. Vectors are flattened to (N, D), so that a linear layer is one Gemm.
 
-N vectors, B rows, S length, D width, H heads, K head width.
+Shapes: N vectors, B sentences, S length, D width, H heads, K head width.
 """
 
 import math
@@ -23,33 +23,33 @@ from regard.nn.positions import LearnedPosition, Position, SinusoidalPosition
 from regard.nn.recurrent import Recurrence
 from regard.nn.residual import Residual
 
-MASKED = -1e30  # added to the score of padding: its weight becomes 0
+MASKED = -1e30  # added to the scores of padding, so that its attention weight is 0
 OPERATORS = {nn.LSTM: "LSTM", nn.GRU: "GRU", nn.RNN: "RNN"}
-# The order of gates differs. LSTM: input, output, forget, cell in ONNX; input, forget, cell, output
-# in torch. GRU: update, reset in ONNX; reset, update in torch.
+# The gates of torch in the order of ONNX. LSTM: input, output, forget, cell in ONNX; input, forget,
+# cell, output in torch. GRU: update, reset, new in ONNX; reset, update, new in torch.
 GATES = {nn.LSTM: (0, 3, 1, 2), nn.GRU: (1, 0, 2), nn.RNN: (0,)}
 
 
 def unsupported(part: object) -> UserError:
-    """Return the error for a part that cannot be exported."""
+    """Return the error for a module that cannot be exported."""
     name = getattr(part, "__name__", type(part).__name__)
     return UserError(f"{name}: cannot be exported to ONNX; use engine torch")
 
 
 def linear(graph: Graph, layer: nn.Linear | OutputLayer, x: Value) -> Value:
-    """Add a linear layer: (N, inputs) to (N, outputs)."""
+    """Add a linear layer for x (N, inputs); return its output (N, outputs)."""
     bias = [] if layer.bias is None else [graph.weight(layer.bias)]
     return graph("Gemm", x, graph.weight(layer.weight), *bias, transB=1)
 
 
 def embed(graph: Graph, embedding: Embedding, tokens: Value) -> Value:
-    """Add an embedding: tokens of any shape to vectors (N, D)."""
+    """Add the embedding of tokens of any shape; return the vectors (N, D)."""
     x = graph("Gather", graph.weight(embedding.weight), graph.reshape(tokens, -1))
     return x if embedding.scale == 1 else graph("Mul", x, graph.scalar(embedding.scale))
 
 
 def norm(graph: Graph, layer: Norm, x: Value) -> Value:
-    """Add a layer norm, an RMS norm, or none."""
+    """Add a layer norm or an RMS norm. Return x for no norm."""
     known = claim(layer, "fused")
     if known is None:
         raise unsupported(layer)
@@ -64,18 +64,18 @@ def norm(graph: Graph, layer: Norm, x: Value) -> Value:
 
 
 def enter(graph: Graph, residual: Residual, x: Value) -> Value:
-    """Return the input of a residual branch."""
+    """Return the input of a residual branch, normalized if pre-norm."""
     return norm(graph, residual.norm, x) if _norm_first(residual) else x
 
 
 def leave(graph: Graph, residual: Residual, x: Value, branch: Value) -> Value:
-    """Add a residual branch to the stream."""
+    """Add the output of a residual branch to x, and normalize the sum if post-norm."""
     x = graph("Add", x, branch)
     return x if _norm_first(residual) else norm(graph, residual.norm, x)
 
 
 def _norm_first(residual: Residual) -> bool:
-    """Return whether it is pre-norm; raise UserError if it is more than a norm and a sum."""
+    """Return whether the residual is pre-norm. Raise UserError if it is not supported."""
     known = claim(residual, "fused")
     if known is None:
         raise unsupported(residual)
@@ -100,7 +100,7 @@ def feed(graph: Graph, feedforward: FeedForward, residual: Residual, x: Value) -
 
 
 def positions(graph: Graph, kind: Position, indices: Value, width: int) -> Value | None:
-    """Return the vectors (T, D) to add at these positions (T,), or None."""
+    """Return the vectors (T, D) of these positions (T,); None without positions."""
     if kind.length is not None:
         graph.metadata["max_length"] = kind.length
     if type(kind) is Position:
@@ -125,7 +125,7 @@ def positions(graph: Graph, kind: Position, indices: Value, width: int) -> Value
 def queries(
     graph: Graph, attention: SelfAttention | CrossAttention, layer: nn.Linear, x: Value
 ) -> Value:
-    """Add the input projection of x, (N, any), with queries divided by sqrt(K)."""
+    """Add an input projection of attention for x (N, D), with queries divided by sqrt(K)."""
     if not claim(attention.kernel, "fuses"):
         raise unsupported(attention.kernel)
     width = attention.join.in_features
@@ -136,7 +136,10 @@ def queries(
 
 
 def attend(graph: Graph, q: Value, k: Value, v: Value, bias: Value | None) -> tuple[Value, Value]:
-    """Add attention: q (B, H, T, K), k (B, H, K, S), v (B, H, S, K) to (B, H, T, K), weights."""
+    """Add attention; return the output (B, H, T, K) and the weights (B, H, T, S).
+
+    q: (B, H, T, K). k: (B, H, K, S). v: (B, H, S, K). bias: added to the scores, or None.
+    """
     scores = graph("MatMul", q, k)
     if bias is not None:
         scores = graph("Add", scores, bias)
@@ -147,10 +150,11 @@ def attend(graph: Graph, q: Value, k: Value, v: Value, bias: Value | None) -> tu
 def recur(
     graph: Graph, layers: list[nn.RNNBase], x: Value, lengths: Value, start: tuple[Value, ...]
 ) -> list[Value]:
-    """Add a recurrent layer: x (S, B, inputs) to all states (S, 1 or 2, B, D) and the last ones.
+    """Add a recurrent layer for x (S, B, inputs).
 
-    layers: one, or one per direction; lengths: of the rows, or "" without padding; start: the
-    initial state, or nothing.
+    Return all states (S, 1 or 2, B, D) and the final ones. layers: one layer, or one per
+    direction. lengths: the lengths of the sentences, or "" without padding. start: the initial
+    state; empty for zeros.
     """
     kind, width = type(layers[0]), layers[0].hidden_size
     if kind not in GATES:
@@ -181,7 +185,7 @@ def recurrence(
     lengths: Value = "",
     start: Sequence[tuple[Value, ...]] | None = None,
 ) -> tuple[Value, list[list[Value]]]:
-    """Add a stack of layers over x (S, B, inputs): all states (S, B, D), the last of each layer."""
+    """Add a stack of recurrent layers; return the outputs (S, B, D) and the final states."""
     last = []
     for i, layer in enumerate(body.layers):
         assert isinstance(layer, nn.RNNBase)

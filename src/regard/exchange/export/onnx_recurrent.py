@@ -1,7 +1,10 @@
-"""Recurrent decoders as ONNX nodes: their memory in the encoder graph, and one step.
+"""Recurrent decoders as ONNX nodes.
 
-B rows of memory, k beams per row, S source length, D width, M memory width. Vectors of a step are
-(k*B, D).
+The encoder graph computes the memory, which is what all decoder steps need of the source. The step
+graph computes one decoder step.
+
+Shapes: B sentences, k beams per sentence, S source length, D width, M memory width. Vectors of a
+step are (k*B, D).
 """
 
 import numpy as np
@@ -16,7 +19,7 @@ SCORES: tuple[Size, ...] = ("B", 1, "S")
 
 
 class RecurrentNodes:
-    """The initial hidden state is a function of the source summary."""
+    """A writer of the nodes of a recurrent decoder."""
 
     def __init__(self, decoder: RecurrentDecoder) -> None:
         self.decoder = decoder
@@ -24,13 +27,13 @@ class RecurrentNodes:
         self.memory_width = decoder.join.in_features - self.width
         if type(decoder.score) not in (AdditiveScore, BilinearScore, DotScore, FixedContext):
             raise unsupported(decoder.score)
-        # The bridge outputs the first part of the hidden state of all layers, then the second.
+        # The bridge outputs h of all layers and then, for an LSTM, c of all layers.
         layers, parts = range(len(decoder.body.layers)), range(decoder.body.parts)
         self.hidden = [f"{part}/{layer}" for part in parts for layer in layers]
         self.by_layer = [[f"{part}/{layer}" for part in parts] for layer in layers]
 
     def memory(self, source: OnnxVectors) -> None:
-        """Add the initial hidden state, the source, and its keys."""
+        """Add the initial hidden state, the source vectors and their keys to the encoder graph."""
         graph, score, count = source.graph, self.decoder.score, len(self.hidden)
         summary = source.pooled()
         first = graph("Tanh", linear(graph, self.decoder.bridge, summary))
@@ -91,7 +94,7 @@ class RecurrentNodes:
         return graph.reshape(graph("MatMul", weights, data), -1, self.memory_width)
 
     def _scores(self, graph: Graph, h: Value, data: Value) -> Value:
-        """Return the score (B, k, S) of each position for each state."""
+        """Return the score (B, k, S) of each source position for each state h (k*B, D)."""
         score = self.decoder.score
         if isinstance(score, DotScore):
             h = h if score.factor == 1 else graph("Mul", h, graph.scalar(score.factor))

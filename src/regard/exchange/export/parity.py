@@ -1,4 +1,4 @@
-"""Verify that an exported model makes the same predictions as its source model."""
+"""The check that an exported model makes the same predictions as the original model."""
 
 import json
 import random
@@ -14,18 +14,18 @@ from regard.inference.engine import Engine
 from regard.inference.predictor import Predictor
 from regard.search import Beam, Hypothesis, SearchRequest
 
-COUNT = 48  # sources
-MAX_LENGTH = 64  # of an output, in tokens
+COUNT = 48  # number of sources
+MAX_LENGTH = 64  # maximum length of an output in tokens
 BEAMS = (1, 5)
-# Minimum fraction of equal best hypotheses. onnx uses our own search.
+# Minimum fraction of equal best hypotheses. The engine onnx uses the search of regard.
 MIN_EQUAL = {"ctranslate2": 0.95, "onnx": 0.99}
 MIN_EQUAL_QUANTIZED = 0.3  # near-ties flip, more often in long outputs
 
 
 def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Return how well an export agrees with its model; raise UserError if they differ.
+    """Return how well an export agrees with its model. Raise UserError if it does not.
 
-    quantize: the type of its quantized weights.
+    folder: the export. quantize: the type of its weights, if they are quantized.
     """
     task: Any = predictor.task
     if not task.exportable:
@@ -59,7 +59,10 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
 
 
 def some_rows(task: Any, folder: Path) -> list[list[int]]:
-    """Return token ids of sources: samples of the run, parts of them, or random tokens."""
+    """Return the token ids of COUNT sources.
+
+    These are samples of the run, filled up with parts of samples or with random tokens.
+    """
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
@@ -75,13 +78,13 @@ def some_rows(task: Any, folder: Path) -> list[list[int]]:
 
 
 def _best(engine: Engine, rows: list[list[int]], limits: list[int], beam: int) -> list[Hypothesis]:
-    """Return the best hypothesis of each row."""
+    """Return the best hypothesis of each source."""
     request = SearchRequest(pad(rows), torch.tensor(limits))
     return [found[0] for found in engine.run(Beam(beam=beam), request)]
 
 
 def parity(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:
-    """Return the fraction of equal hypotheses, and their maximum score difference."""
+    """Return the fraction of equal hypotheses, and the maximum difference of their scores."""
     pairs = list(zip(ours, theirs, strict=True))
     equal = [(a, b) for a, b in pairs if a.tokens == b.tokens]
     apart = max((abs(a.score - b.score) for a, b in equal), default=0.0)

@@ -25,9 +25,9 @@ DEFAULTS: Metadata = {  # neutral values of settings that affect results and are
 
 
 def search_settings(generation: Metadata, never: set[int]) -> tuple[dict[str, Any], list[str]]:
-    """Return the section `search`, and a note for each setting that is not supported.
+    """Return the settings `search` of regard, and a note for each unsupported setting.
 
-    never: the rows of tokens that our search never outputs.
+    never: the Marian ids of tokens that the search of regard never outputs.
     """
     notes: list[str] = []
     search: dict[str, Any] = {
@@ -58,13 +58,13 @@ def search_settings(generation: Metadata, never: set[int]) -> tuple[dict[str, An
 
 
 def renormalizes(generation: Metadata, pad: int) -> bool:
-    """Return whether probabilities are renormalized without padding, which is banned."""
+    """Return whether padding is banned and probabilities are renormalized without it."""
     banned = _setting(generation, "bad_words_ids", [])
     return bool(_setting(generation, "renormalize_logits", False)) and [pad] in banned
 
 
 def _lengths(generation: Metadata, notes: list[str]) -> dict[str, Any]:
-    """Return the length limits. Theirs include the first token and EOS."""
+    """Return the length limits of regard. Those of transformers count the start token and EOS."""
     longest = _setting(generation, "max_length", None)
     most = None if longest is None else max(1, int(longest) - 2)
     if (new := _setting(generation, "max_new_tokens", None)) is not None:

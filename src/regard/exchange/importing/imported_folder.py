@@ -14,7 +14,7 @@ from regard.storage.weights import save_weights
 
 
 def write_imported(imported: Imported, folder: Path, out: Path) -> None:
-    """Write all files of a run folder; `run.json` last."""
+    """Write the run folder `out`, `run.json` last. folder: the checkpoint it was imported from."""
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "version.txt", f"{__version__}\n")
     write_text(out / "config.yaml", imported.config.dump())
@@ -36,7 +36,7 @@ def write_imported(imported: Imported, folder: Path, out: Path) -> None:
 
 
 def check_out(out: Path, force: bool) -> None:
-    """Raise UserError unless the folder is empty, or a run to overwrite with --force."""
+    """Raise UserError unless the folder is new, empty, or a run to overwrite by `force`."""
     if out.is_file():
         raise UserError(f"{out}: expected a folder, found a file")
     if not out.exists() or not any(out.iterdir()):

@@ -1,4 +1,4 @@
-"""Settings of a Marian model; all unsupported ones are reported at once."""
+"""The settings of a Marian model. One error reports all unsupported settings."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
 SIDES = ("encoder", "decoder")
 SIZES = ("layers", "attention_heads", "ffn_dim")
 NUMBERS = ("d_model", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id")
-UNSUPPORTED = {  # in older Marian settings, but in no Marian model of transformers
+UNSUPPORTED = {  # older settings, which no Marian model of transformers uses
     "normalize_before": "pre-norm",
     "normalize_embedding": "a norm after the embeddings",
     "add_final_layer_norm": "a norm after the last layer",
@@ -42,7 +42,7 @@ def check_supported(checkpoint: Checkpoint) -> None:
 
 
 def _wrong_numbers(config: Metadata) -> list[str]:
-    """Return sizes and ids that are missing or inconsistent."""
+    """Return a message for each size or id that is missing or inconsistent."""
     names = [*NUMBERS, *(f"{side}_{size}" for side in SIDES for size in SIZES)]
     found = [
         f"{name}: expected an integer, found {config.get(name)!r}"
@@ -60,7 +60,7 @@ def _wrong_numbers(config: Metadata) -> list[str]:
 
 
 def _wrong_tokenizer(checkpoint: Checkpoint) -> list[str]:
-    """Return unsupported tokenizer settings."""
+    """Return a message for each unsupported setting of the tokenizer."""
     found = []
     if checkpoint.tokenizer.get("sp_model_kwargs"):
         kwargs = checkpoint.tokenizer["sp_model_kwargs"]
@@ -72,7 +72,11 @@ def _wrong_tokenizer(checkpoint: Checkpoint) -> list[str]:
 
 
 def model_settings(config: Metadata, tables: Metadata, lengths: dict[str, int]) -> dict[str, Any]:
-    """Return the section `model`. tables: the existing ones; lengths: of learned positions."""
+    """Return the settings `model` of regard.
+
+    tables: embeddings and output weights by our names. lengths: the number of learned positions of
+    encoder and decoder, if they have any.
+    """
     shared = {
         "kind": "transformer",
         "width": config["d_model"],

@@ -1,4 +1,4 @@
-"""Import of a MarianMT checkpoint of transformers."""
+"""Import of a MarianMT checkpoint of transformers. A side is the encoder or the decoder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ class Imported:
 
 
 def import_marian(folder: Path) -> Imported:
-    """Import a checkpoint folder; raise UserError if its outputs would differ."""
+    """Import a checkpoint folder. Raise UserError if the model is not supported."""
     checkpoint = read_checkpoint(folder)
     check_supported(checkpoint)
     source, target, notes = _tokens(checkpoint)
@@ -56,7 +56,7 @@ def import_marian(folder: Path) -> Imported:
 
 
 def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[str]]:
-    """Return the tokens of both sides, and notes about them."""
+    """Return the vocabularies of source and target, and notes for the user."""
     config = checkpoint.config
     start, size = config["decoder_start_token_id"], config["vocab_size"]
     apart = checkpoint.tokenizer.get("separate_vocabs", False)
@@ -85,7 +85,7 @@ def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[st
 
 
 def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the section `model`."""
+    """Return the settings `model` of regard. found: the weights so far, by our names."""
     lengths = {
         side: len(found[name]) for side in SIDES if (name := f"{side}.positions.weight") in found
     }
@@ -98,7 +98,7 @@ def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the section `task`."""
+    """Return the settings `task` of regard. found: the weights so far, by our names."""
     side: dict[str, Any] = {"tokenizer": "marian", "vocab_size": None}
     source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
@@ -109,11 +109,11 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
 def _task(
     checkpoint: Checkpoint, config: Config, source: MarianTokens, target: MarianTokens
 ) -> TransduceTask:
-    """Return the task: both tokenizers and the length limit."""
+    """Return the task, which has both tokenizers and the length limit."""
     cut = MarianTokenizer.load(checkpoint.path("source.spm"), source.tokens)
     joined = MarianTokenizer.load(checkpoint.path("target.spm"), target.tokens)
     longest = config.search.max_length
-    ratio = RATIO if longest is None else float(longest)  # only that limit counts
+    ratio = RATIO if longest is None else float(longest)  # too large to limit outputs
     read = TextInput(cut, lowercase=False, add_bos=False)
     return TransduceTask(
         read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab)

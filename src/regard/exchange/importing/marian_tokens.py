@@ -1,4 +1,4 @@
-"""The vocabulary of a Marian model, and the row of each token in its tables."""
+"""The vocabulary of a Marian model, and the row of each token in the embedding tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ NONE = -1  # the row of a token that the Marian model lacks
 
 @dataclass(frozen=True)
 class MarianTokens:
-    """tokens: without special ones. rows: the row of each of our ids, or NONE.
-    disabled: ids that must never be output, since another id has the same row, or none."""
+    """The vocabulary of a Marian model.
+
+    tokens: all tokens except special ones. rows: the Marian row of each of our ids, or NONE.
+    disabled: our ids that must never be output, because they have no row of their own.
+    """
 
     tokens: list[str]
     rows: list[int]
@@ -25,7 +28,7 @@ class MarianTokens:
     unnamed: int  # rows without a token
 
     def of(self, table: Tensor, otherwise: float = 0.0) -> Tensor:
-        """Return the rows of a table (V, ...) in our order."""
+        """Return the rows of a table (V, ...) in order of our ids; `otherwise` if missing."""
         ours = table.new_full((len(self.rows), *table.shape[1:]), otherwise)
         known = [id for id, row in enumerate(self.rows) if row != NONE]
         ours[known] = table[[self.rows[id] for id in known]]
@@ -33,9 +36,10 @@ class MarianTokens:
 
 
 def read_tokens(checkpoint: Checkpoint, name: str, size: int, start: int | None) -> MarianTokens:
-    """Read a list such as vocab.json, for tables of `size` rows.
+    """Read a vocabulary file such as vocab.json.
 
-    start: the row of the decoder's start token; None for a source.
+    size: the number of rows of the embedding table. start: the row of the start token of the
+    decoder; None for a source vocabulary.
     """
     path = checkpoint.path(name)
     rows = read_object(path)
@@ -63,7 +67,7 @@ def specials(tokenizer: Metadata) -> list[str]:
 
 
 def _written(token: Any, default: str) -> str:
-    """Return a token of tokenizer_config.json: a string, or an object with one."""
+    """Return the text of a token in tokenizer_config.json, which is a string or an object."""
     token = token.get("content") if isinstance(token, dict) else token
     return token if isinstance(token, str) else default
 
@@ -75,7 +79,7 @@ def _row(path: Path, rows: Metadata, token: str) -> int:
 
 
 def added(tokenizer: Metadata) -> Sequence[str]:
-    """Return the added tokens of the tokenizer, without the special ones."""
+    """Return the added tokens of the tokenizer, without special tokens."""
     tokens = tokenizer.get("added_tokens_decoder") or {}
     found = [_written(token, "") for token in tokens.values()]
     return [token for token in found if token and token not in specials(tokenizer)]

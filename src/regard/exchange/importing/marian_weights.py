@@ -1,6 +1,6 @@
-"""The tensors of a Marian model under our names.
+"""The tensors of a Marian model, under the names of regard. A side is the encoder or the decoder.
 
-V rows of a table, D width, F inner size of a feed-forward network.
+Shapes: D width, F inner width of a feed-forward network.
 """
 
 from pathlib import Path
@@ -19,14 +19,14 @@ SIDES = ("encoder", "decoder")
 
 
 class Tensors:
-    """Tensors to take by name; missing, wrong and unused ones are reported at once."""
+    """The tensors of a checkpoint. One error reports all missing, wrong and unused tensors."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.left = dict(tensors)
         self.problems: list[str] = []
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return a tensor as float32, and check its shape."""
+        """Remove and return a tensor as float32. Note a problem if it is missing or wrong."""
         if name not in self.left:
             self.problems.append(f"{name}: missing")
             return torch.zeros(shape)
@@ -38,7 +38,7 @@ class Tensors:
         return found.float()
 
     def same(self, names: list[str], *shape: int) -> Tensor:
-        """Return a tensor that has several names, at least one of which exists."""
+        """Return a tied tensor, which the checkpoint stores under one or more of these names."""
         names_found = [name for name in names if name in self.left]
         found = [self.take(name, *shape) for name in names_found or names[:1]]
         for name, other in zip(names_found[1:], found[1:], strict=True):
@@ -56,14 +56,14 @@ class Tensors:
 
 
 def linear(tensors: Tensors, ours: str, theirs: list[str], rows: int, width: int) -> Metadata:
-    """Return our linear layer, one or several of theirs stacked."""
+    """Return the linear layer `ours`: the Marian layers `theirs`, each (rows, width), stacked."""
     weights = [tensors.take(f"{name}.weight", rows, width) for name in theirs]
     biases = [tensors.take(f"{name}.bias", rows) for name in theirs]
     return {f"{ours}.weight": torch.cat(weights), f"{ours}.bias": torch.cat(biases)}
 
 
 def norm(tensors: Tensors, ours: str, theirs: str, width: int) -> Metadata:
-    """Return a layer norm."""
+    """Return the weights of a layer norm."""
     return {
         f"{ours}.norm.{name}": tensors.take(f"{theirs}.{name}", width)
         for name in ("weight", "bias")
@@ -71,7 +71,7 @@ def norm(tensors: Tensors, ours: str, theirs: str, width: int) -> Metadata:
 
 
 def side_weights(tensors: Tensors, side: str, options: Any) -> Metadata:
-    """Return the layers of an encoder or decoder."""
+    """Return the weights of all layers of the encoder or the decoder."""
     D, F = options.width, options.feedforward_width
     found: Metadata = {}
     for layer in range(options.layers):
@@ -100,10 +100,10 @@ def tables(
     target: MarianTokens,
     disabled: list[int],
 ) -> Metadata:
-    """Return embeddings and output layer, rows in our order. disabled: more ids to disable.
+    """Return the embeddings and the output layer, with rows in the order of our ids.
 
-    Shared tables appear once: no `target.weight` if both sides share embeddings, no `head.weight`
-    if the output layer is tied.
+    disabled: further ids that must never be output. Shared tables appear once: `target.weight` is
+    missing if both sides share embeddings, `head.weight` if the output layer is tied.
     """
     D, both = config["d_model"], "model.shared.weight"
     shared = config.get("share_encoder_decoder_embeddings", True)
@@ -129,7 +129,7 @@ def tables(
 
 
 def _bias(tensors: Tensors, target: MarianTokens, disabled: list[int]) -> Tensor:
-    """Return the output bias; zero if it is missing, as in transformers."""
+    """Return the output bias: zeros if it is missing, as in transformers."""
     bias = torch.zeros(1, _rows(target))
     if "final_logits_bias" in tensors.left:
         bias = tensors.take("final_logits_bias", *bias.shape)
@@ -139,7 +139,7 @@ def _bias(tensors: Tensors, target: MarianTokens, disabled: list[int]) -> Tensor
 
 
 def position_table(tensors: Tensors, side: str, width: int) -> Tensor | None:
-    """Return the position table of a side, unless it is sinusoidal."""
+    """Return the learned positions of a side; None if they are missing or sinusoidal."""
     name = f"model.{side}.embed_positions.weight"
     if name not in tensors.left:
         return None
@@ -149,5 +149,5 @@ def position_table(tensors: Tensors, side: str, width: int) -> Tensor | None:
 
 
 def _rows(tokens: MarianTokens) -> int:
-    """Return the number of rows in the tables of the Marian model."""
+    """Return the number of rows in the embedding table of the Marian model."""
     return max(tokens.rows) + 1

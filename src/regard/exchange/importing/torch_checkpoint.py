@@ -18,7 +18,7 @@ Metadata = dict[str, Any]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The settings in the folder. generation: in older folders the config itself."""
+    """The settings in a checkpoint folder. generation: in older folders, the same as config."""
 
     folder: Path
     config: Metadata
@@ -26,7 +26,7 @@ class Checkpoint:
     tokenizer: Metadata
 
     def path(self, name: str) -> Path:
-        """Return the path of a required file."""
+        """Return the path of a file. Raise UserError if it is missing."""
         path = self.folder / name
         if not path.is_file():
             raise UserError(f"{path}: no such file; copy the complete checkpoint folder")
@@ -50,7 +50,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def read_object(path: Path) -> Metadata:
-    """Read a JSON object; empty if there is no such file."""
+    """Read a JSON object. Return an empty one if there is no such file."""
     if not path.is_file():
         return {}
     try:
@@ -80,7 +80,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _read_shards(folder: Path) -> dict[str, Tensor]:
-    """Read the tensors of several files, named by an index."""
+    """Read the tensors of all files that the index names."""
     files = read_object(folder / INDEX).get("weight_map")
     if not isinstance(files, dict) or not files:
         raise UserError(f"{folder / INDEX}: corrupted: weight_map is missing; copy it again")
