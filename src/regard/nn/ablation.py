@@ -33,7 +33,7 @@ def is_ablating() -> bool:
 def zero_ablated(part: nn.Module, outputs: Tensor, sentences: int | None = None) -> Tensor:
     """Return the outputs (R, H, ...) of attention heads, with zeros for ablated heads.
 
-    sentences: B, if it differs from R. The mask has one row per sentence.
+    sentences: B, if it differs from R. The mask has one row, or one row per sentence.
     """
     ablated = ABLATED.get()
     mask = ablated.get(id(part)) if ablated else None

@@ -107,7 +107,7 @@ def split(x: Tensor, count: int, heads: int) -> tuple[Tensor, ...]:
 
 
 def check_weights(kernel: Kernel, weights: Tensor, values: Tensor, out: Tensor) -> Tensor:
-    """Return weights (R, H, T, S). Raise RuntimeError if their product with values is not out."""
+    """Return weights (R, H, T, S). Raise RuntimeError unless weights @ values equals `out`."""
     error = (weights @ values - out).detach().abs().amax()
     largest = values.detach().abs().amax().clamp(min=1.0)
     if not bool(error <= TOLERANCE.get(out.dtype, 0.05) * largest):

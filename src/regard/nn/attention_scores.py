@@ -138,7 +138,7 @@ class AdditiveScore(ScoredContext):
         weigh = 2.0 * self.weigh.weight.detach()[0]
 
         def scores(x: Tensor, keys: Tensor) -> Tensor:
-            """Return the scores with sigmoid for tanh, which only adds a constant to each."""
+            """Return the scores up to a constant, by sigmoid instead of tanh."""
             query = torch.addmm(bias, x, weight).view(len(keys), -1, 1, len(weigh))
             return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
 
@@ -181,13 +181,10 @@ class BilinearScore(ScoredContext):
 
 
 class ScoreOptions(Options):
-    """Base class of score options.
-
-    equal_widths: whether encoder and decoder must have the same width.
-    """
+    """Base class of score options."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
-    equal_widths: ClassVar[bool] = False
+    equal_widths: ClassVar[bool] = False  # whether encoder and decoder need the same width
     kind: str
 
     def build(self, width: int, memory_width: int) -> Score:

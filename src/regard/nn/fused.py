@@ -36,16 +36,13 @@ class FusedTable(NamedTuple):
 
 
 class FusedBranch(NamedTuple):
-    """A residual branch: two linear layers with attention or an activation between them.
-
-    keys: the weights that project the memory to keys and values, for cross-attention.
-    """
+    """A residual branch: two linear layers with attention or an activation between them."""
 
     first: LinearWeights
     second: LinearWeights
     heads: int = 0
     activation: str = ""
-    keys: LinearWeights | None = None
+    keys: LinearWeights | None = None  # projection of the memory, for cross-attention
 
 
 class Style(NamedTuple):
@@ -59,15 +56,11 @@ class Style(NamedTuple):
 
 
 class FusedLayer(NamedTuple):
-    """The weights of a layer.
-
-    weights: eight tensors per residual branch: two of the norm, three of each linear layer.
-    keys: the weights that project the memory, for cross-attention; otherwise empty.
-    """
+    """The weights of a layer."""
 
     style: Style
-    weights: list[Tensor]
-    keys: LinearWeights
+    weights: list[Tensor]  # eight per branch: two of the norm, three of each linear layer
+    keys: LinearWeights  # projection of the memory, for cross-attention; otherwise empty
 
 
 def fused_linear(module: nn.Module) -> LinearWeights | None:

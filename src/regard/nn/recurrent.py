@@ -136,7 +136,7 @@ def reverse_indices(mask: Tensor) -> Tensor:
 def final_states(x: Padded, both: bool) -> Tensor:
     """Return the state (B, D) after the last real token.
 
-    both: whether x has two directions. The last token of the backward direction is the first.
+    both: whether x has two directions. The backward direction ends at the first token.
     """
     last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
     final = x.data.gather(1, last).squeeze(1)  # (B, D)

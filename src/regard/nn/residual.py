@@ -33,7 +33,7 @@ class Residual(nn.Module, ABC):
 
     @abstractmethod
     def leave(self, x: Tensor, branch: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return the sum of x and the output of the branch."""
+        """Return the sum of x and the branch output, normalized if post-norm."""
 
     def init_branch(self, branch: nn.Module) -> None:
         """Scale the initial weights of the branch, if needed. Called once, when it is built."""

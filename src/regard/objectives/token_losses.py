@@ -17,7 +17,7 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class NextToken(CrossEntropy):
-    """Cross entropy of the next token in plain text. The next batch continues from the state."""
+    """Cross entropy of the next token in plain text. Each batch continues from the last state."""
 
     kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
@@ -58,7 +58,7 @@ class Masked(Objective):
         return Loss(loss, len(logits), {"nll": nll})
 
     def _maskable(self, batch: Batch) -> Tensor:
-        """Return whether each position (B, S) may be masked: not for padding and special tokens."""
+        """Return True for positions (B, S) that may be masked: no padding, no special tokens."""
         assert batch.target is not None
         return batch.target.mask & (batch.target.data >= len(SPECIALS))
 

@@ -52,7 +52,7 @@ class Sgd(Descent):
         return self
 
     def default_lr(self, adamw: float) -> float:
-        """Return the default learning rate, times 1 - momentum: momentum lengthens steps."""
+        """Return the default learning rate, times 1 - momentum, as momentum lengthens steps."""
         return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
@@ -103,7 +103,7 @@ class RmsProp(Descent):
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
     def default_lr(self, adamw: float) -> float:
-        """Return the default learning rate, times 1 - momentum: momentum lengthens steps."""
+        """Return the default learning rate, times 1 - momentum, as momentum lengthens steps."""
         return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:

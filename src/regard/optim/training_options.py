@@ -33,7 +33,7 @@ def seconds(text: object) -> object:
 
 
 class Training(Options):
-    """The settings of training. Some that are None are chosen automatically from the data."""
+    """The settings of training. If None, some are chosen automatically from the data."""
 
     budget: Annotated[float | None, BeforeValidator(seconds)] = Field(
         None, gt=0, description="training time, e.g. 90s, 10m, 2h; the schedule follows the clock"

@@ -59,7 +59,7 @@ def read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _dequantize(value: Tensor, scale: Tensor | None) -> Tensor:
-    """Return value / scale. scale: one per row, one for all rows, or None."""
+    """Return value / scale as float32. scale: one per row, one for all rows, or None."""
     return value.float() if scale is None else value.float() / scale.view(-1, 1)
 
 

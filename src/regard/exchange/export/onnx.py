@@ -108,7 +108,7 @@ def _quantize(folder: Path) -> None:
 
 @torch.inference_mode()
 def max_logit_difference(model: EncoderDecoder, engine: OnnxEngine) -> float:
-    """Return the largest difference of logits, model and engine, for random sources and outputs."""
+    """Return the largest difference between the logits of model and engine, on random data."""
     rng = torch.Generator().manual_seed(1)
     first = len(SPECIALS)
 
@@ -127,7 +127,7 @@ def max_logit_difference(model: EncoderDecoder, engine: OnnxEngine) -> float:
 
 
 def _logits(stepper: Stepper, source: Padded, target: torch.Tensor) -> torch.Tensor:
-    """Return the logits (k*B, T, V), computed step by step, with two beams after the first."""
+    """Return the logits (k*B, T, V), step by step, with two beams after the first step."""
     state = stepper.start(source)
     logits, state = stepper.step(target[::2, :1], state)
     rows = torch.arange(len(source.data), device=target.device).repeat_interleave(2)

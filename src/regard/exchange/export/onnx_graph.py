@@ -88,7 +88,7 @@ class Graph:
         return self("Reshape", x, self.numbers(*sizes))
 
     def folded(self, x: Value, memory: Value, *sizes: int) -> Value:
-        """Reshape x (k*B, any) to (B, k, *sizes). memory: a value (B, ...) that has size B."""
+        """Reshape x (k*B, any) to (B, k, *sizes). memory: any value (B, ...), to get B."""
         rows = self("Shape", memory, start=0, end=1)
         return self("Reshape", x, self("Concat", rows, self.numbers(-1, *sizes), axis=0))
 

@@ -23,7 +23,7 @@ MIN_EQUAL_QUANTIZED = 0.3  # near-ties flip, more often in long outputs
 
 
 def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Return how well an export agrees with its model. Raise UserError if it does not.
+    """Return how well an export agrees with its model. Raise UserError if they differ.
 
     folder: the export. quantize: the type of its weights, if they are quantized.
     """

@@ -124,7 +124,7 @@ def beam_attention_mask(
 
 @lru_cache(maxsize=64)
 def _new_token_mask(beams: int, T: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return the mask (k, T, k*T) of new tokens: 0 up to each token of its beam, -inf elsewhere."""
+    """Return the mask (k, T, k*T) of new tokens: causal within a beam, -inf between beams."""
     with torch.inference_mode(False):
         before = torch.ones(T, T, device=device).tril().bool()
         same = torch.eye(beams, device=device).bool()[:, None, :, None] & before[None, :, None, :]
