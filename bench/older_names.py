@@ -73,6 +73,7 @@ RECORDS = {  # fields of metrics.jsonl, old and new
     "sentences": "sentence_accuracy",
     "unseen_accuracy": "oov_accuracy",
     "bleu_d2l": "short_bleu",
+    "symbols": "tokens",
 }
 
 
@@ -106,10 +107,13 @@ def new_setting(key: str, value: Any) -> tuple[str, Any]:
 
 def new_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a line of metrics.jsonl with new names."""
-    return {
-        RECORDS.get(key, key): new_record(value) if isinstance(value, dict) else value
-        for key, value in record.items()
-    }
+    return {RECORDS.get(key, key): _new_value(value) for key, value in record.items()}
+
+
+def _new_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_new_value(one) for one in value]
+    return new_record(value) if isinstance(value, dict) else value
 
 
 def new_prediction(line: str) -> str:

@@ -167,8 +167,11 @@ def test_what_is_no_export_is_not_replaced(exported: Any, command: Any, tmp_path
     (tmp_path / "mine").mkdir()
     words = ("export", model.folder_, "--to", "ctranslate2", "--out", tmp_path / "mine", "--force")
     assert "only overwrites exports" in command(*words).err
-    assert "exported already" in command("export", folder, *words[2:5], tmp_path / "new").err
-    assert "--to tflite: expected one of" in command("export", folder, "--to", "tflite", *words[4:]).err
+    assert "already exported" in command("export", folder, *words[2:5], tmp_path / "new").err
+    assert (
+        "--to tflite: expected one of"
+        in command("export", folder, "--to", "tflite", *words[4:]).err
+    )
     said = command(*words[:5], tmp_path / "new", "--quantize", "int3")
     assert said.code == 2 and "int8" in said.err and "--quantize int3" in said.err
     assert not (tmp_path / "new").exists()

@@ -206,7 +206,7 @@ def test_the_run_folder_is_one_like_any_other(
     said = command("train", data, "--dev", data, "--resume", "--out", run)
     assert said.code == 2 and f"train it further with --init-from {run}" in said.err
     said = command("diagnose", run)
-    assert said.code == 2 and "imported, not trained here" in said.err
+    assert said.code == 2 and "no training to diagnose" in said.err
 
 
 @pytest.mark.parametrize("kind", ["one list", "two lists, own output layer"])

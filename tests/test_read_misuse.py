@@ -105,10 +105,10 @@ def test_folders_are_errors() -> None:
         (
             "one.tsv",
             "a\nb\n",
-            "one.tsv line 1: expected 2 columns (source, tab, target), found 1 in all",
+            "one.tsv line 1: expected 2 columns, source and target, separated by tab",
         ),
         ("one.tsv", "a,b\nc,d\n", "if commas separate the columns, name the file .csv"),
-        ("one.csv", "a\nb\n", "expected 2 columns (source, comma, target), found 1 in all 2"),
+        ("one.csv", "a\nb\n", "separated by comma; found 1 in all 2"),
         ("t.tsv", "a\t\nb\t \n", "t.tsv: the target is empty in all 2 pairs"),
         ("t.tsv", "\ta\n\tb\n", "t.tsv: the source is empty in all 2 pairs"),
         ("h.tsv", "source\ttarget\n", "h.tsv: no pairs, only a header"),

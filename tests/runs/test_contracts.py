@@ -96,7 +96,7 @@ def test_labels_of_another_shape_than_in_training_are_named(command: Command) ->
     Path("dev.jsonl").write_text(json.dumps({"text": "fine tree", "label": ["good", "bad"]}) + "\n")
     words = ("train", "train.jsonl", "--dev", "dev.jsonl", "--task", "classify", "--steps", "1")
     said = command(*words)
-    assert said.code == 2 and "line 1: expected one label as in training, found 2" in said.err
+    assert said.code == 2 and "line 1: expected one label, as in training, found 2" in said.err
 
 
 def test_a_teacher_of_another_task_is_an_error(command: Command, models: Any) -> None:

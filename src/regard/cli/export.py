@@ -42,7 +42,7 @@ def export(
         raise UserError(f"--to {to}: expected one of {', '.join(EXPORTERS)}")
     check_out(out, force)  # before anything is read
     if Path(model).is_dir() and read_export(Path(model)) is not None:
-        raise UserError(f"{model}: exported already; give the folder of the run it was made from")
+        raise UserError(f"{model}: already exported; pass the original run folder")
     export_model(load_predictor(model), to, out, force, quantize=quantize)
     taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     info(f"next: regard predict {out} TEXT   ({size(taken)})")

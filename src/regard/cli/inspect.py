@@ -40,7 +40,7 @@ def inspect(
     head: Annotated[int | None, typer.Option(help="Plot only this head (0-based).")] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     max_tokens: Annotated[
-        int, typer.Option(min=1, help="Maximum number of tokens per side.")
+        int, typer.Option(min=1, help="Maximum tokens of the source and of the target.")
     ] = 200,
     debug: Debug = False,
     settings: SearchSettings = None,

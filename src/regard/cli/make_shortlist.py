@@ -18,10 +18,10 @@ def shortlist(
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
     per_token: Annotated[
-        int, typer.Option(min=1, help="Target candidates to keep per source token.")
+        int, typer.Option(min=1, help="Number of target candidates to keep per source token.")
     ] = 50,
     frequent: Annotated[
-        int, typer.Option(min=0, help="Most frequent target tokens to add to every shortlist.")
+        int, typer.Option(min=0, help="Number of frequent target tokens to add to every shortlist.")
     ] = 100,
     out: Annotated[
         Path | None, typer.Option(help="File to write (default: MODEL/shortlist.safetensors).")

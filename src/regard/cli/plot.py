@@ -18,7 +18,8 @@ def plot(
     run: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RUN]", help="For schedule and search: plot this run's schedule or model."
+            metavar="[RUN]",
+            help="Run folder, to plot its schedule or a search tree of its model.",
         ),
     ] = None,
     out: Annotated[

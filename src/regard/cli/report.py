@@ -31,7 +31,7 @@ def report(
     for folder in folders:
         inside, _ = find_runs(folder)
         if not inside:
-            raise UserError(f"{folder}: contains no run", help="regard runs lists all runs")
+            raise UserError(f"{folder}: contains no run", help="list all runs with: regard runs")
         for run in inside:
             found.setdefault(run.resolve(), run)
     if out is not None and out.is_dir():

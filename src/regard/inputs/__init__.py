@@ -40,7 +40,9 @@ def fit_input(
         fitting = [kind for kind, one in kinds.items() if one.accepts(sources[0])]
         if not fitting:
             known = ", ".join(f"{kind} as {one.examples[0]!r}" for kind, one in kinds.items())
-            raise UserError(f"{path}: no input reads {sources[0]!r:.80}; available: {known}")
+            raise UserError(
+                f"{path}: no input kind supports {sources[0]!r:.80}; available: {known}"
+            )
         options = kinds[fitting[0]]()
         auto_settings.append(AutoSetting(f"{path}.kind", options.kind, "the kind of the sources"))
     return options.fit(sources, path, auto_settings, like)
@@ -68,6 +70,6 @@ def check_frontend(frontend: FrontendOptions, kind: str) -> None:
     """Raise UserError if the frontend does not read inputs of this kind."""
     if frontend.reads != kind:
         raise UserError(
-            f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "
-            f"{kind}; choose {default_frontend(kind).kind}"
+            f"model.frontend.kind={frontend.kind}: reads {frontend.reads}, found {kind}",
+            help=f"use {default_frontend(kind).kind}",
         )

@@ -107,7 +107,7 @@ class Text(InputOptions):
     )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
     lowercase: bool | None = Field(
-        None, description="ignore case; None: only for words of classification and regression"
+        None, description="lowercase texts; None: only word tokens in classification and regression"
     )
 
     @classmethod

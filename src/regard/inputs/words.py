@@ -211,7 +211,7 @@ class WordFrontendOptions(FrontendOptions):
         "cnn", description="character-level encoder"
     )
     char_width: int = Field(
-        128, ge=4, description="width of the character-level representation; even for lstm"
+        128, ge=4, description="width of the character-level representation; must be even for lstm"
     )
     word_dropout: float = Field(
         0.15, ge=0, lt=1, description="fraction of words replaced by UNK during training"

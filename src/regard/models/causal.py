@@ -131,7 +131,7 @@ class CausalWindowOptions(MlpEncoderOptions):
 
     carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
-    window: int = Field(7, ge=0, description="number of tokens before the last one")
+    window: int = Field(7, ge=0, description="context size: number of tokens before the last one")
 
     @property
     def scale(self) -> float:

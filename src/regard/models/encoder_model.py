@@ -179,7 +179,7 @@ class PooledOptions(SourceModelOptions):
     """Options of classifiers and regressors, which predict one output per row."""
 
     gives: ClassVar[str] = "labels"
-    pooling: PoolKind | None = Field(None, description="pooling of the vectors of a row into one")
+    pooling: PoolKind | None = Field(None, description="how the token vectors are pooled into one")
 
     def describe(self) -> list[dict[str, Any]]:
         return [

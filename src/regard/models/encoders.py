@@ -28,7 +28,7 @@ class AutoOptions(Options):
     gives: ClassVar[str] = "steps"
     kind: Literal["auto"] = "auto"
     layers: int | None = Field(None, gt=0, description="number of layers")
-    width: int | None = Field(None, gt=0, description="width of the vectors")
+    width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
 
@@ -46,7 +46,7 @@ Encoder = Annotated[
 class SourceModelOptions(ModelOptions):
     """Base class of options of models with an encoder."""
 
-    frontend: Frontends | None = Field(None, description="how sources become vectors")
+    frontend: Frontends | None = Field(None, description="how sources are embedded")
     encoder: Encoder = AutoOptions()
 
     @model_validator(mode="after")

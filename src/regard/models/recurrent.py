@@ -150,7 +150,7 @@ class RecurrentOptions(NetworkOptions):
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
     layers: int | None = Field(None, gt=0, description="number of layers")
-    width: int | None = Field(None, gt=0, description="width of the vectors")
+    width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
     @property

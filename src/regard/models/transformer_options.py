@@ -27,9 +27,9 @@ class TransformerOptions(NetworkOptions):
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="number of layers")
-    width: int | None = Field(None, gt=0, description="width of the vectors")
+    width: int | None = Field(None, gt=0, description="hidden size")
     heads: int | None = Field(
-        None, gt=0, description="number of attention heads; divides the width"
+        None, gt=0, description="number of attention heads; must divide the width"
     )
     feedforward_width: int | None = Field(
         None, gt=0, description="inner width of the feed-forward layers"

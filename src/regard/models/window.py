@@ -80,7 +80,7 @@ class Memoryless(EncoderOptions):
     """Common options of feed-forward encoders. None is replaced by a default."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
-    width: int | None = Field(None, gt=0, description="width of the vectors")
+    width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
     @property

@@ -81,7 +81,7 @@ class Capture:
         """Return the attention (k*B, H, T, S) of a module in its last call."""
         if name not in self.attention:
             raise UserError(
-                f"{name}: no recorded attention of this name{suggest_names(name, self.attention)}"
+                f"{name}: no recorded attention with this name{suggest_names(name, self.attention)}"
             )
         return self.attention[name]
 
@@ -116,7 +116,8 @@ class Capture:
         inputs = {name: x for name, x in self.inputs.items() if x.requires_grad}
         if score.numel() != 1:
             raise UserError(
-                f"saliency: expected a scalar, found {tuple(score.shape)}", help="sum it"
+                f"saliency: expected a scalar, found {tuple(score.shape)}",
+                help="sum the output first",
             )
         if not score.requires_grad or not inputs:
             raise UserError(

@@ -164,7 +164,7 @@ class Int8Recurrent(Int8):
         return after[0].unsqueeze(1), end if self.gates == 4 else end[0]
 
     def _rows(self, x: Tensor, start: Any) -> tuple[Tensor, Any]:
-        """Return the outputs for several tokens, and the state, by torch's kernel."""
+        """Return the outputs for several tokens and the final state, by torch's layer."""
         layers = (self.entering, self.staying)
         weights = [*(one.matrix.dequantized() for one in layers), *(one.bias for one in layers)]
         kernel = {1: torch.rnn_tanh, 3: torch.gru, 4: torch.lstm}[self.gates]

@@ -123,7 +123,10 @@ class Sinusoidal(PositionOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["sinusoidal"] = "sinusoidal"
-    layout: SinusoidLayout = Field("interleaved", description="halves: all sines, then all cosines")
+    layout: SinusoidLayout = Field(
+        "interleaved",
+        description="sines and cosines alternate; halves: all sines, then all cosines",
+    )
 
     def build(self, width: int, heads: int) -> Position:
         return SinusoidalPosition(self.layout)

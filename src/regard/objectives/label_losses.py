@@ -120,7 +120,9 @@ class Huber(Distance):
     """Squared error for small errors, linear beyond `delta` (Huber 1964)."""
 
     kind: Literal["huber"] = "huber"
-    delta: float = Field(1.0, gt=0, description="in standard deviations of the target")
+    delta: float = Field(
+        1.0, gt=0, description="where the loss becomes linear, in standard deviations of the target"
+    )
 
     def distance(self, error: Tensor) -> Tensor:
         size = error.abs()

@@ -119,7 +119,7 @@ class RandomInit(Options):
 class Scaled(RandomInit):
     """Base class of initializations with a gain."""
 
-    gain: float = Field(1.0, gt=0, description="factor of the standard deviation")
+    gain: float = Field(1.0, gt=0, description="multiplies the standard deviation")
 
 
 class XavierUniform(Scaled):

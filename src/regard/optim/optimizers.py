@@ -75,7 +75,7 @@ class Nesterov(Momentum):
     """SGD with Nesterov momentum (Nesterov 1983; Sutskever et al. 2013)."""
 
     kind: Literal["nesterov"] = "nesterov"  # type: ignore[assignment]
-    nesterov: Literal[True] = Field(True, description="always true")
+    nesterov: Literal[True] = Field(True, description="Nesterov momentum; always true")
 
 
 class Adagrad(Descent):

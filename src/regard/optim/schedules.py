@@ -44,7 +44,7 @@ class WithCooldown(WithWarmup):
     """A schedule with an optional linear cooldown to 0."""
 
     cooldown: float = Field(
-        0.0, ge=0, lt=1, description="fraction of the run, at the end, with linear decay to 0"
+        0.0, ge=0, lt=1, description="last fraction of the run, with linear decay to 0"
     )
 
     def factor(self, progress: float, step: int) -> float:
@@ -136,7 +136,7 @@ class WarmupStableDecay(WithFinalFactor):
 
     kind: Literal["wsd"] = "wsd"
     decay_fraction: float = Field(
-        0.2, gt=0, le=1, description="fraction of the run, at the end, that decays"
+        0.2, gt=0, le=1, description="last fraction of the run, in which the learning rate decays"
     )
     shape: Literal["linear", "root"] = Field(
         "linear", description="decay shape: linear, or 1 - sqrt"

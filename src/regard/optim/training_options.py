@@ -42,7 +42,7 @@ class Training(Options):
     epochs: float | None = Field(None, gt=0, description="maximum number of epochs")
     seed: int = Field(1, ge=0, description="random seed for initialization, data order and dropout")
     batch_tokens: int | None = Field(
-        None, gt=0, description="maximum tokens per batch, padding included, of the longer side"
+        None, gt=0, description="maximum tokens per batch: padded size of the longer side"
     )
     accumulation_steps: int = Field(
         1, gt=0, description="batches per update in each process (gradient accumulation)"

@@ -103,7 +103,7 @@ def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:
 
 
 def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
-    """Return the nodes with only the MAX_PRUNED most probable pruned children of each node."""
+    """Return all nodes, but per node only the MAX_PRUNED most probable pruned children."""
     shown = {key: node for key, node in nodes.items() if node.status != "pruned"}
     pruned = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
     count: dict[Key, int] = {}

@@ -58,7 +58,9 @@ class PredictRequest(ModelRequest):
     """Texts to predict."""
 
     texts: list[StrictStr] = Field(
-        min_length=1, description="input texts, as lines of a file", examples=[["attention"]]
+        min_length=1,
+        description="input texts, each in the format of one line of an input file",
+        examples=[["attention"]],
     )
     nbest: Count = Field(1, ge=1, description="predictions per text")
     constraints: list[ConstraintsSchema] | None = Field(
@@ -144,7 +146,8 @@ class PredictionSchema(BaseModel):
     score: float | None = Field(None, description="log probability, as the search ranks it")
     tokens: list[str] | None = None
     token_logprobs: list[float] | None = Field(
-        None, description="log probability per token, EOS last; for taggers probabilities"
+        None,
+        description="log probability of each token and EOS; for taggers, probability of each tag",
     )
     nbest: list[NBestItem] | None = Field(None, description="n-best list, if nbest > 1")
     unknown_tokens: list[str] | None = Field(

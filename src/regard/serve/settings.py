@@ -48,7 +48,9 @@ class ServeSettings(Options):
     max_nbest: int = Field(32, gt=0, description="maximum predictions per text")
     max_length: int = Field(2_000, gt=0, description="maximum output length a request may set")
     max_constraints: int = Field(32, gt=0, description="maximum required or banned words")
-    max_inspect_tokens: int = Field(200, gt=0, description="maximum tokens per side for /inspect")
+    max_inspect_tokens: int = Field(
+        200, gt=0, description="maximum tokens of source and target for /inspect"
+    )
     api_key: SecretStr | None = Field(None, description="API key that clients must send")
     cors_origins: tuple[str, ...] = Field(
         (), description="origins allowed to call the API from a browser"

@@ -1,4 +1,4 @@
-"""Plans of batches for prediction: sources of similar length together, in bounded memory."""
+"""Batching for prediction: group sources of similar length, within a memory limit."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

@@ -80,8 +80,8 @@ class ClassifyTask(Task):
         others = [pair for pair in pairs if len(pair.target) != 1]
         if others and not self.is_multi_label:
             raise UserError(
-                f"line {others[0].line}: expected one label as in training, found "
-                f"{len(others[0].target)}, and in {len(others):,} of {len(pairs):,} examples"
+                f"line {others[0].line}: expected one label, as in training, found "
+                f"{len(others[0].target)} ({len(others):,} of {len(pairs):,} examples are wrong)"
             )
         return super().examples(pairs)
 

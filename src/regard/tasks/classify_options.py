@@ -30,7 +30,7 @@ class ClassifyOptions(TaskOptions):
         None, description="separator between labels (multi-label data)"
     )
     class_weight: Literal["none", "balanced"] = Field(
-        "none", description="balanced: inversely proportional to class frequency"
+        "none", description="class weights; balanced: inversely proportional to class frequency"
     )
     pseudo_label_threshold: float = Field(
         0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"

@@ -45,7 +45,9 @@ class TransduceOptions(TaskOptions):
     target: SideOptions = SideOptions()
     shared_vocab: bool | None = Field(None, description="one subword vocabulary for both sides")
     max_length: int | None = Field(
-        None, gt=0, description="skip longer examples in training (tokens, either side)"
+        None,
+        gt=0,
+        description="maximum tokens of source and target; longer training examples are skipped",
     )
     metric: Metric | None = Field(None, description="metric that selects the best checkpoint")
 

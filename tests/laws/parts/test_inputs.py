@@ -84,7 +84,7 @@ def test_it_reads_its_own_examples_and_no_others(kind: Any) -> None:
 
 def test_what_no_input_reads_is_an_error() -> None:
     with pytest.raises(
-        UserError, match=r"task\.source: no input reads .*available: text as 'a text'"
+        UserError, match=r"task\.source: no input kind supports .*available: text as 'a text'"
     ):
         fit_input(Text(), [object()], "task.source", [])
 

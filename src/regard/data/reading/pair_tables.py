@@ -119,8 +119,8 @@ class TablePairs(PairFormat):
         if max(widths) > 1:
             return
         raise UserError(
-            f"{path} line {first[0]}: expected 2 columns (source, {self.separator}, target), found "
-            f"1 in all {widths.total():,} lines",
+            f"{path} line {first[0]}: expected 2 columns, source and target, separated by "
+            f"{self.separator}; found 1 in all {widths.total():,} lines",
             help=f"{self._hint(first[1])}use --source A --target B for two files, "
             "--task language-model for plain text",
         )

@@ -92,9 +92,10 @@ def _targets(batch: Batch) -> np.ndarray:
 
 
 def _presence(side: Padded | None) -> np.ndarray:
-    """Return standardized columns (examples, columns).
+    """Return a standardized feature matrix (examples, features) of one side.
 
-    Tokens: which frequent tokens occur in each example, and its length. Vectors: their values.
+    The features of tokens are the presence of each frequent token and the length. The features of
+    vectors are their values.
     """
     assert side is not None
     data, mask = side.data, side.mask

@@ -127,13 +127,13 @@ def read_run(folder: Path) -> DiagnosedRun:
     record = read_folder(folder)
     if record.facts.get("imported"):
         raise UserError(
-            f"{folder}: imported, not trained here, so there is no training to diagnose; measure "
-            f"it with regard evaluate {folder} DATA"
+            f"{folder}: imported model: no training to diagnose",
+            help=f"regard evaluate {folder} DATA",
         )
     if not record.train and not record.dev:
         raise UserError(
-            f"{folder}: metrics.jsonl holds nothing, so there is nothing to diagnose; "
-            "train first: regard train DATA"
+            f"{folder}: metrics.jsonl is empty: nothing to diagnose",
+            help="train first: regard train DATA",
         )
     task = config.task.load(folder)
     train, dev, why_no_data = _data(folder, config, record, task)

@@ -102,7 +102,7 @@ def examine(
 
 
 def _metadata(subject: DiagnosedRun) -> Statistics:
-    """Return whether the model has only counts, and whether the data is plain text."""
+    """Return whether the model is count-based (n-grams), and whether the data is plain text."""
     return {"count_model": subject.is_count_model, "plain_text": not subject.task.reads_source}
 
 

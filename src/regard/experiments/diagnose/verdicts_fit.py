@@ -1,9 +1,8 @@
 """Verdicts about the fit: underfitting and its causes, an ignored source, overfitting.
 
-The verdicts follow the usual debugging guide. If the training loss is large, short trials from
-random initialization change the learning rate, the dropout or the width. A trial that beats the
-full run names the cause. If only the dev loss is large, the model overfits, unless dev has another
-distribution.
+If the training loss is large, short trials from random initialization change the learning rate, the
+dropout or the width. If a trial beats the full run, its setting is reported as the cause. If only
+the dev loss is large, the model overfits, unless dev has another distribution.
 """
 
 from collections.abc import Iterator

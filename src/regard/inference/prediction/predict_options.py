@@ -76,9 +76,9 @@ class PredictOptions:
             )
 
     def fingerprint(self, shard: Shard, search: Any) -> dict[str, Any]:
-        """Return all options that determine the output, such as digests of the models.
+        """Return everything that determines the output: search options, model digests and so on.
 
-        An interrupted command resumes only if they are equal. Batch sizes are not included.
+        A command can be resumed only if it did not change. Batch sizes are not included.
         """
         format, constraints = self.format, self.constraints
         short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None

@@ -64,7 +64,7 @@ def _plot_model(run: Path, text: str, beam: int | None) -> "Figure":
     predictor = Predictor.load(run)
     task: Any = predictor.task
     if "alternatives" not in predictor.abilities:
-        raise UserError(f"{run}: a {task.kind} model searches no outputs; a transducer does")
+        raise UserError(f"{run}: a {task.kind} model has no search tree; use a transduce model")
     search, engine = predictor.search_options(kind="beam", beam=beam), predictor.engine
     request = engine.fit_request(task.search_request(task.rows([text]), [0], search))
     tree = search.explain(engine.stepper(), request).tree
