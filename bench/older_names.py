@@ -76,6 +76,12 @@ RECORDS = {  # fields of metrics.jsonl, old and new
     "symbols": "tokens",
 }
 
+WEIGHTS = {  # parts of the names of weights
+    "frontend.symbols.": "frontend.tokens.",
+    "spelling.letters.": "spelling.chars.",
+    "spelling.spans.": "spelling.convolutions.",
+}
+
 
 def has_old_names(source: Path) -> bool:
     """Return whether the sources of a version use the old names."""
@@ -123,7 +129,9 @@ def new_prediction(line: str) -> str:
 
 def new_weight(name: str) -> str:
     """Return the name of a weight."""
-    return name.replace("frontend.symbols.", "frontend.tokens.")
+    for old, new in WEIGHTS.items():
+        name = name.replace(old, new)
+    return name
 
 
 def _renamed(value: Any) -> Any:
