@@ -160,7 +160,7 @@ def test_a_frontend_of_another_input_is_an_error(kind: Any) -> None:
             check_frontend(frontend(), read)
             continue
         wanted = default_frontend(read).kind
-        said = f"kind={frontend().kind} reads .*sources here are {read}; choose {wanted}"
+        said = f"kind={frontend().kind}: reads .*, found {read}\nhelp: use {wanted}"
         with pytest.raises(UserError, match=said):
             check_frontend(frontend(), read)
 
