@@ -45,5 +45,6 @@ def export(
         raise UserError(f"{model}: already exported; pass the original run folder")
     export_model(load_predictor(model), to, out, force, quantize=quantize)
     taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    info(f"next: regard predict {out} TEXT   ({size(taken)})")
+    info(f"exported: {out} ({size(taken)})")
+    info(f"next: regard predict {out} TEXT")
     print(out)

@@ -28,8 +28,13 @@ def plot(
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", help="Plot only these variants (repeatable).")
     ] = None,
-    text: Annotated[str | None, typer.Option(help="For search: input text for RUN.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="For search: beam size.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Input text whose search is plotted (only for `plot search RUN`)."),
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Beam size (only for `plot search`).")
+    ] = None,
     settings: Settings = None,
     debug: Debug = False,
 ) -> None:

@@ -78,7 +78,7 @@ def _mask(name: str, selected: Any, count: int) -> Tensor:
     if isinstance(selected, Tensor):
         if selected.dtype != torch.bool or selected.dim() != 2 or selected.shape[1] != count:
             raise UserError(
-                f"ablate: {name}: expected a list of heads or booleans (rows, {count}), "
+                f"ablate: {name}: expected head indices, or booleans of shape (rows, {count}), "
                 f"found {selected.dtype} {tuple(selected.shape)}"
             )
         return selected

@@ -64,10 +64,10 @@ class FrontendOptions(Options):
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> Frontend:
-        """Return the frontend of an encoder that reads vectors of this width.
+        """Return the frontend for an encoder with inputs of this width.
 
-        scale: factor of embeddings. dropout: dropout rate of the encoder.
-        direct: whether the encoder reads vectors of any width without a projection.
+        scale: factor that multiplies embeddings. dropout: dropout rate of the encoder. direct:
+        whether the encoder accepts any width, so that input vectors need no projection.
         """
         raise NotImplementedError
 

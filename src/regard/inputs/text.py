@@ -107,7 +107,8 @@ class Text(InputOptions):
     )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
     lowercase: bool | None = Field(
-        None, description="lowercase texts; None: only word tokens in classification and regression"
+        None,
+        description="lowercase the texts; None: only with tokenizer word, in classify and regress",
     )
 
     @classmethod

@@ -204,5 +204,5 @@ class EncoderDecoderOptions(SourceModelOptions):
 
 
 def _scale(part: Any, inputs: int) -> float:
-    """Return the factor of embeddings of width `inputs`, initialized with variance 1 / inputs."""
+    """Return the factor that multiplies embeddings with initial variance 1 / `inputs`."""
     return part.scale if inputs == part.width else math.sqrt(inputs)

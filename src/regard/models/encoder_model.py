@@ -221,8 +221,8 @@ class PooledOptions(SourceModelOptions):
         assert self.pooling
         if shape.kind == "text" and self.pooling in encoder.positions_without_context:
             raise UserError(
-                f"model.pooling={self.pooling}: with encoder {encoder.kind} this token does not "
-                "depend on the rest of the text",
+                f"model.pooling={self.pooling}: with encoder {encoder.kind}, the output at this "
+                "token does not depend on the rest of the text",
                 help="use mean, max or attention",
             )
         frontend = build_frontend(self.frontend, encoder, shape)

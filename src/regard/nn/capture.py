@@ -42,7 +42,7 @@ class Recorded(Mapping[str, Value], Generic[Value]):
         return {name: len(values) for name, values in self.calls.items()}
 
     def join(self, before: dict[str, int], merge: Callable[[list[Value]], Value]) -> None:
-        """Merge the values of each module that follow the first `before[name]` into one."""
+        """For each module, keep the first `before[name]` values and merge the rest into one."""
         for name, values in self.calls.items():
             new = values[before.get(name, 0) :]
             if new:

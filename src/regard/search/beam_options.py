@@ -35,9 +35,10 @@ class Beam(Search):
     )
     stopping: Stopping = Field(
         "beam_full",
-        description="when a sentence is done. optimal: no live beam can still win; beam_full: also "
-        "when `beam` hypotheses are finished; no_gain: also when no live beam ranks above the "
-        "finished ones at its current length; first: when the best hypothesis is finished",
+        description="when to stop. optimal: when no live beam can still win. The others may stop "
+        "earlier. beam_full: when `beam` hypotheses are finished; no_gain: like beam_full, or when "
+        "no live beam ranks above the finished ones at its current length; first: when the best "
+        "hypothesis of a step is finished",
     )
     beam_groups: int = Field(1, gt=0, description="number of groups in diverse beam search")
     diversity_penalty: float = Field(

@@ -46,7 +46,8 @@ def notify_step(
 ) -> None:
     """Call the callback after a step.
 
-    finished: returns the hypotheses of the finished rows, which `SearchCancelled` then carries.
+    If it raises `SearchCancelled`, store the result of `finished`, the hypotheses of the finished
+    rows, in the exception.
     """
     if callback is None or not rows:
         return

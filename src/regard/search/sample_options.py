@@ -45,7 +45,7 @@ class Sample(Search):
         description="maximum output length in tokens; None: 200, or derived from the source length",
     )
     min_length: int = Field(
-        0, ge=0, description="minimum output length in tokens (models with a source only)"
+        0, ge=0, description="minimum output length in tokens (only for models with a source)"
     )
     no_repeat_ngram: int = Field(
         0,

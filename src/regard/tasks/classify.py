@@ -92,7 +92,7 @@ class ClassifyTask(Task):
     to_source = staticmethod(text_or_vector)
 
     def forced_pass(self, request: InspectionRequest) -> ClassifierPass:
-        """Return the forward pass over the predicted labels of a source, or over given labels."""
+        """Return the forced pass over a source, with its predicted or the given labels."""
         return classifier_pass(request)
 
     def make_prediction(

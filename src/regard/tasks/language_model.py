@@ -174,7 +174,7 @@ class LanguageModelTask(Task):
                 done = text
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
-        """Return the forward pass over a text and its continuation, or over its masked tokens."""
+        """Return the forced pass over a text: with its continuation, or with each token masked."""
         return masked_pass(request) if self.masked else language_model_pass(request)
 
     def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:

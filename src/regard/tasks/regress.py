@@ -117,7 +117,7 @@ class RegressTask(Task):
     to_source = staticmethod(text_or_vector)
 
     def forced_pass(self, request: InspectionRequest) -> RegressorPass:
-        """Return the forward pass over the predicted numbers of a source."""
+        """Return the forced pass over a source, with its predicted numbers as the output."""
         return regressor_pass(request)
 
     def make_prediction(

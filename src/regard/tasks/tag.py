@@ -42,7 +42,8 @@ class TagOptions(TaskOptions):
         0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"
     )
     metric: Literal["accuracy", "f1", "sentence_accuracy"] | None = Field(
-        None, description="metric that selects the best checkpoint; None: f1 for spans"
+        None,
+        description="metric that selects the best checkpoint; None: f1 or accuracy",
     )
 
     def get_pseudo_label_threshold(self) -> float:
@@ -139,7 +140,7 @@ class TagTask(Task):
         return words
 
     def forced_pass(self, request: InspectionRequest) -> TaggerPass:
-        """Return the forward pass over the predicted tags of a sentence, or over given tags."""
+        """Return the forced pass over a sentence, with its predicted or the given tags."""
         return tagger_pass(request)
 
     def make_prediction(

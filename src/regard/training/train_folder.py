@@ -85,7 +85,7 @@ def _new_folder(args: TrainArgs) -> Path:
             names = f"{', '.join(foreign[:3])}{' and more' if len(foreign) > 3 else ''}"
             raise UserError(
                 f"{args.out}: --force would delete files regard did not create: {names}",
-                help="move them away, or choose another --out",
+                help="move them elsewhere, or choose another --out",
             )
     return args.out
 

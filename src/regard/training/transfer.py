@@ -87,7 +87,7 @@ def load_matching_weights(model: nn.Module, pretrained: PretrainedModel) -> list
     if not set(fitting) & set(body):
         raise UserError(
             f"--init-from {pretrained.folder}: no weight matches this model by name and shape",
-            help="drop model.* settings, and use a model with the same tokenizer",
+            help="remove the model.* settings, or use a pretrained model of the same architecture",
         )
     with torch.no_grad():
         for name in fitting:

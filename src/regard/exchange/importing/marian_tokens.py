@@ -46,8 +46,8 @@ def read_tokens(checkpoint: Checkpoint, name: str, size: int, start: int | None)
     wrong = [s for s, row in rows.items() if type(row) is not int or not 0 <= row < size]
     if wrong:
         raise UserError(
-            f"{path}: {wrong[0]!r} has the id {rows[wrong[0]]!r}, but the tables of the model "
-            f"have {size:,} rows; is it the vocabulary of another model?"
+            f"{path}: {wrong[0]!r} has the id {rows[wrong[0]]!r}, but the embeddings of the model "
+            f"have {size:,} rows; does this vocabulary belong to another model?"
         )
     pad, unk, eos = (_row(path, rows, special) for special in specials(checkpoint.tokenizer))
     first = [pad, unk, pad if start is None else start, eos, NONE]

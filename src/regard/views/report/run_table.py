@@ -78,7 +78,7 @@ def compact_number(count: float) -> str:
 
 
 def table(rows: Sequence[RunRow], width: int | None) -> list[Text]:
-    """Return the lines of the list, at most `width` cells wide.
+    """Return the lines of the table, at most `width` characters wide.
 
     Settings are columns if they fit, otherwise lines below each run. If even the other columns do
     not fit, each run is a block of several lines.
