@@ -181,7 +181,7 @@ def test_errors(model: Any, source: Padded) -> None:
         ({cross: [2]}, "expected heads from 0 to 1, found 2"),
         ({cross: [-1]}, "found -1"),
         ({cross: [True]}, "found True"),
-        ({cross: torch.ones(2, 3, dtype=torch.bool)}, r"expected .* booleans \(rows, 2\)"),
+        ({cross: torch.ones(2, 3, dtype=torch.bool)}, r"expected .* booleans of shape \(rows, 2\)"),
         ({cross: torch.ones(2, 2)}, "booleans"),
     ]:
         with pytest.raises(UserError, match=message):

@@ -81,7 +81,7 @@ def test_all_that_cannot_be_expressed_is_named_at_once(folder: Path) -> None:
         ({"eos_token_id": [0, 1]}, "eos_token_id: expected an integer, found [0, 1]"),
         ({"eos_token_id": 5}, "eos_token_id=5, but the tokenizer's is 0 in vocab.json"),
         ({"decoder_start_token_id": 5000}, "decoder_start_token_id=5000: expected a row below"),
-        ({"vocab_size": 20}, "the tables of the model have 20 rows"),
+        ({"vocab_size": 20}, "the embeddings of the model have 20 rows"),
         ({"static_position_embeddings": False}, "the learned positions"),
         ({"quantization_config": {"bits": 8}}, "quantization_config: not supported"),
         ({"is_encoder_decoder": False}, "is_encoder_decoder=false"),
