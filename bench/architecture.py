@@ -43,6 +43,7 @@ WHAT = {
     "storage": "run folders",
     "config": "settings and their defaults",
     "tasks": "requests, predictions, metrics",
+    "baselines": "trivial models to compare with",
     "optim": "optimizers, schedules",
     "objectives": "losses: a sum and a count",
     "models": "encoders, decoders, heads",

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What a tagger, two classifiers and language models learn in a given time: see bench/README.md.
-# usage: bench/budgets.sh ewt|trec|sst2|gpt|ngram|lstm [more options of `regard train`]
+# What the defaults learn in a given time on one dataset: see bench/README.md.
+# usage: bench/budgets.sh ewt|trec|sst2|gpt|ngram|lstm|LANGUAGE [more options of `regard train`]
+# LANGUAGE: bul fre hin hun kor (SIGMORPHON 2020 G2P) or english finnish german (2017 inflection)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=${REGARD_DATA:-../shared/data}
 regard=${REGARD:-$(ls .venv/bin/regard 2>/dev/null || echo regard)}
-name=${1:?name one of ewt trec sst2 gpt ngram lstm}
+name=${1:?name one of ewt trec sst2 gpt ngram lstm, or a language}
 shift
 
 text=$data/small_texts/tinyshakespeare
@@ -26,7 +27,13 @@ case $name in
       --set model.decoder.width=128 --set model.decoder.heads=4) ;;
   ngram) options=(--task language-model --set model.kind=ngram --set model.order=5) ;;
   lstm) options=(--task language-model --set model.decoder.kind=recurrent --budget "${BUDGET:-10m}") ;;
-  *) echo "$name: ewt, trec, sst2, gpt, ngram or lstm expected"; exit 2 ;;
+  bul|fre|hin|hun|kor)
+    train=$data/sigmorphon2020_g2p/${name}_train.tsv.gz dev=${train/train/dev}
+    options=(--budget "${BUDGET:-3m}") ;;
+  english|finnish|german)
+    train=$data/sigmorphon2017_inflection/$name-train-high.tsv.gz dev=${train/train-high/dev}
+    columns=(--source-column 1,3 --target-column 2) options=(--budget "${BUDGET:-5m}") ;;
+  *) echo "$name: expected ewt, trec, sst2, gpt, ngram, lstm or a language"; exit 2 ;;
 esac
 
 command -v ${regard%% *} >/dev/null || { echo "no command $regard: run make setup, or set REGARD"; exit 1; }

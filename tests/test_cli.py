@@ -324,7 +324,8 @@ def test_evaluate_prints_one_json_object(command: Command, trained: Any) -> None
     said = command("evaluate", trained.run, trained.dev, "--json")
     assert said.code == 0 and said.out.count("\n") == 1
     result = json.loads(said.out)
-    assert result.keys() == {"metrics", "examples", "details"} and result["examples"] == 40
+    assert result.keys() == {"metrics", "examples", "baselines", "details"}
+    assert result["examples"] == 40
     assert list(result["metrics"]) == MEASURES
     assert all(isinstance(value, float) for value in result["metrics"].values())
 
@@ -332,9 +333,11 @@ def test_evaluate_prints_one_json_object(command: Command, trained: Any) -> None
 def test_evaluate_in_words(command: Command, trained: Any) -> None:
     said = command("evaluate", trained.run, trained.dev)
     assert said.out.startswith("40 sources, 40 references, beam 5\n")
-    rows = said.out.splitlines()[1:]
+    *rows, last = said.out.splitlines()[1:]
     assert [row.split()[0] for row in rows] == MEASURES
     assert "95 %" in rows[0]
+    assert [row.split()[0] for row in rows if "   baseline: " in row] == MEASURES[:-1]
+    assert last.startswith("baseline: affix rules (exact_match ")  # no perplexity
     assert "bleu: nrefs:1|" in said.err and "chrf: nrefs:1|" in said.err
 
 

@@ -132,7 +132,7 @@ def test_documents_are_scored_one_by_one(command: Command, models: Any) -> None:
     task = (*corpora.small("language-model"), "--set", "task.document_unit=line", "--steps", "3")
     assert command("train", "lines.txt", *task, "--out", "run").code == 0
     said = command("evaluate", "run", "lines.txt")
-    assert said.out.startswith("40 documents\n") and "document" in said.out.splitlines()[5]
+    assert said.out.startswith("40 documents\n") and "document" in said.out.splitlines()[6]
     details = json.loads(command("evaluate", "run", "lines.txt", "--json").out)["details"]
     assert len(details["documents"]) == 40
 

@@ -286,5 +286,5 @@ def test_invalid_pairs(command: Command, trained: Any, models: Any) -> None:
 
 
 def test_one_constraint_per_source(model: Any) -> None:
-    with pytest.raises(UserError, match="constraints: expected one per source \(2\), found 1"):
+    with pytest.raises(UserError, match=r"constraints: expected one per source \(2\), found 1"):
         model.predict(["ab", "bc"], constraints=[Constraints()])

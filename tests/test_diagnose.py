@@ -57,6 +57,7 @@ def test_every_task_can_be_diagnosed(
     assert all(f["name"] in ORDER and f["evidence"] and f["fix"] for f in found["findings"])
     probes = {
         "curve",
+        "baselines",
         "tokens",
         "distribution_shift",
         "dependence",

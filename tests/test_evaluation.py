@@ -44,6 +44,7 @@ def test_one_number_everywhere(
     assert said == {
         "metrics": final["scores"],
         "examples": final["examples"],
+        "baselines": final["baselines"],
         "details": final["details"],
     }
     assert measure(model, dev).scores == final["scores"]

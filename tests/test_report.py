@@ -218,6 +218,16 @@ def test_any_file_may_be_missing_or_cut_off(folder, missing):
     assert_whole(page(folder))
 
 
+def test_the_curve_marks_the_model_that_was_kept(folder):
+    assert "best 62.5 at step 40" in page(folder)
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    later = {"kind": "dev", "step": 60, "loss": 0.5, "scores": {"exact_match": 61.0}}
+    final = json.loads(lines[-1]) | {"step": 60}
+    write_lines(folder / "metrics.jsonl", [*map(json.loads, lines[:-1]), later, final])
+    html = page(folder)
+    assert "kept 61.0 at step 60" in html and "best 62.5" not in html
+
+
 def test_an_empty_folder_gives_a_page(tmp_path):
     html = page(tmp_path)
     assert "no score yet" in html

@@ -29,7 +29,7 @@ def test_specials_have_the_same_ids_in_every_kind(kind: str) -> None:
     assert all(id > MASK for text in SENTENCES for id in tokenizer.encode(text))
 
 
-@pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["char", "char_features", "bpe", "unigram"])
 def test_text_comes_back_exactly(kind: str) -> None:
     tokenizer = build_tokenizer(kind, SENTENCES)
     encoded = tokenizer.encode_all(SENTENCES)
@@ -37,10 +37,49 @@ def test_text_comes_back_exactly(kind: str) -> None:
     assert encoded == [tokenizer.encode(text) for text in SENTENCES]
 
 
-@given(texts)
-def test_any_text_comes_back_from_characters(given_texts: list[str]) -> None:
-    tokenizer = build_tokenizer("char", given_texts)
+@pytest.mark.parametrize("kind", ["char", "char_features"])
+@given(given_texts=texts)
+def test_any_text_comes_back_from_characters(kind: str, given_texts: list[str]) -> None:
+    tokenizer = build_tokenizer(kind, given_texts)
     assert [tokenizer.decode(tokenizer.encode(text)) for text in given_texts] == given_texts
+
+
+@given(some.lists(some.text("aVP3;|,=.+ \t\u2028{", max_size=12), min_size=1))
+def test_any_features_come_back(given_texts: list[str]) -> None:
+    tokenizer = build_tokenizer("char_features", given_texts)
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in given_texts] == given_texts
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("go V;PST", ["g", "o", " ", ";V", ";PST"]),
+        ("V;PST go", [";V", ";PST", " ", "g", "o"]),
+        ("USA N;SG", ["U", "S", "A", " ", ";N", ";SG"]),
+        ("x V.PTCP;3;AT+ESS", ["x", " ", ";V.PTCP", ";3", ";AT+ESS"]),
+        ("x N;{NOM/ACC}", ["x", " ", ";N", ";{NOM/ACC}"]),
+        ("x V;NOM(1,SG)", ["x", " ", ";V", ";NOM(1,SG)"]),
+        ("x Case=Nom|Number[psor]=Sing", ["x", " ", "|Case=Nom", "|Number[psor]=Sing"]),
+        ("x Number=Sing", ["x", " ", "|Number=Sing"]),
+        ("x pos=N,case=NOM", ["x", " ", ",pos=N", ",case=NOM"]),
+        ("x A|PronType=Int,Rel", ["x", " ", "|A", "|PronType=Int,Rel"]),
+    ],
+)
+def test_features_are_tokens(text: str, tokens: list[str]) -> None:
+    tokenizer = build_tokenizer("char_features", [text])
+    assert tokenizer.tokenize(text) == tokens
+    assert tokenizer.join(tokens) == text == tokenizer.decode(tokenizer.encode(text))
+
+
+@pytest.mark.parametrize("word", ["V", "V;", ";V", "V;;N", "a;B", "A;B|C", "1,000", "1;2", "N;É"])
+def test_other_words_are_characters(word: str) -> None:
+    assert build_tokenizer("char_features", [word]).tokenize(word) == list(word)
+
+
+def test_an_unknown_feature_is_one_unknown_token() -> None:
+    tokenizer = build_tokenizer("char_features", ["go V;PST", "V go"])
+    assert tokenizer.encode("V;FUT")[1:] == [UNK]
+    assert tokenizer.encode("V;PST")[:1] != tokenizer.encode("V")  # the feature, the character
 
 
 @given(texts)
@@ -151,7 +190,8 @@ def test_subwords_are_the_same_each_time(kind: str) -> None:
 
 def test_wrong_requests_are_explained() -> None:
     with pytest.raises(
-        UserError, match="expected char, word, whitespace, bpe, unigram, found 'morse'"
+        UserError,
+        match="expected char, char_features, word, whitespace, bpe, unigram, found 'morse'",
     ):
         build_tokenizer("morse", ["a"])
     with pytest.raises(UserError, match="expected 1 or more, found 0"):
@@ -166,6 +206,9 @@ def test_names_are_printable() -> None:
     tokenizer = build_tokenizer("char", [" \t\u0301a"])
     shown = {tokenizer.token(id): tokenizer.name(id) for id in range(5, len(tokenizer))}
     assert shown == {" ": "\u2423", "\t": "U+0009", "\u0301": "\u25cc\u0301", "a": "a"}
+
+
+ONES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 @pytest.mark.parametrize(
@@ -187,11 +230,25 @@ def test_names_are_printable() -> None:
             "91%",
         ),
         (["\u4f60\u597d", "\u8c22\u8c22"], "char", "2.0 characters"),
+        (
+            ["walk V;PST", "go V;3;SG;PRS", "fly V;PST"] * 9,
+            "char_features",
+            "100% of the lines have a feature bundle such as V;PST: 2.7 features per line",
+        ),
+        (["Hund Case=Nom|Number=Sing", "ab Case=Acc|Number=Sing"] * 9, "char_features", "2.0 fe"),
+        (["V;PST", "N;SG", "N;PL"] * 9, "char_features", "5 distinct"),
+        (["walk V;PST", "go V;PRS", "fly"] * 9, "char", "1.7 words"),  # not every line has one
+        (["walk V;PST V;PRS"] * 9, "char", "3 words"),  # two bundles
+        (["walk Tense=Past", "go Tense=Fut"] * 9, "char", "2 words"),  # one feature per line
+        ([f"walk A{i};B{i}" for i in range(90)], "char", "2 words"),  # features occur once
+        (["the old man walked V;PST home again"] * 9, "bpe", "sentences"),
+        (["Well, yes.", "A, B and C", "3,000 men"] * 30, "char", "words"),
+        ([f"{a} hundred {b}" for a in ONES for b in ONES], "whitespace", "closed vocabulary: 10 d"),
         (["", " "], "char", "no text"),
         ([], "char", "no text"),
     ],
 )
 def test_automatic_choice(texts: list[str], kind: str, reason: str) -> None:
-    chosen, why = choose_tokenizer(texts)
+    chosen, why = choose_tokenizer(texts, closed=True)
     assert chosen == kind
     assert reason in why

@@ -113,12 +113,12 @@ ROUNDS = [
 
 
 @pytest.mark.parametrize("vectors", [0, 4], ids=["tokens", "vectors"])
-def test_nothing_is_open_after_four_rounds(vectors: int) -> None:
+def test_nothing_is_open_after_five_rounds(vectors: int) -> None:
     """Whatever kinds are given; and each choice has a reason and fills what was open."""
     stats = DataStats(1000, 9000, 50, False, vectors=vectors)
     for tree in ROUNDS:
         config = check_config(tree, "laws")
-        for _ in range(4):
+        for _ in range(5):
             choices = propose_settings(config, stats)
             keys = [choice.key for choice in choices]
             before = config.model_dump(mode="json")

@@ -73,6 +73,11 @@ FILES: dict[str, dict[str, str]] = {
 SETTINGS: dict[str, list[str]] = {
     "auto": [],
     "char": ["task.source.tokenizer=char", "task.target.tokenizer=char"],
+    "features": ["task.source.tokenizer=char_features", "task.target.tokenizer=char_features"],
+    "nfd": [
+        *("task.source.tokenizer=char", "task.source.normalization=nfd"),
+        *("task.target.tokenizer=bpe", "task.target.normalization=nfd"),
+    ],
     "unigram, limit": [
         *("task.source.tokenizer=unigram", "task.target.tokenizer=word", "task.max_length=12"),
         "task.source.vocab_size=60",

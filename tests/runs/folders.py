@@ -14,7 +14,14 @@ FILES = {
         "vocabulary/target.json",
         "vocabulary/task.json",
     ),
-    *("model.safetensors", "metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
+    *(
+        "model.safetensors",
+        "metrics.jsonl",
+        "samples.jsonl",
+        "scores.json",
+        "report.html",
+        "baselines.json",
+    ),
     *("checkpoint/model.safetensors", "checkpoint/training.safetensors", "checkpoint/state.json"),
     "checkpoint/checksums.json",
 }

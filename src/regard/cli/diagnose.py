@@ -48,6 +48,8 @@ def diagnose(
 
 def _lines(diagnosis: "Diagnosis") -> list[str]:
     """Return the findings as lines of text."""
+    from regard.experiments.diagnose.baseline_stats import baseline_line
+
     wrapped = textwrap.TextWrapper(96, initial_indent="  ", subsequent_indent="  ").wrap
     found = []
     for finding in diagnosis.findings:
@@ -55,4 +57,6 @@ def _lines(diagnosis: "Diagnosis") -> list[str]:
         found += [*wrapped(finding.evidence), *wrapped(f"help: {finding.fix}")]
     if not diagnosis.problems:
         found.insert(0, "no problems" + ("; warnings:" if diagnosis.findings else " found"))
+    if baselines := diagnosis.statistics.get("baselines"):
+        found.insert(0, baseline_line(baselines))
     return found + [f"skipped: {name} ({reason})" for name, reason in diagnosis.skipped.items()]

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.cli import command_options as option
-from regard.core.errors import info
+from regard.core.errors import info, note
+
+if TYPE_CHECKING:
+    from regard.tasks.baselines import BaselineScores
 
 
 def evaluate(
@@ -24,43 +27,77 @@ def evaluate(
     json_object: option.Json = False,
     debug: option.Debug = False,
 ) -> None:
-    """Compute metrics on a test set: regard evaluate runs/g2p-1 test.tsv"""
+    """Compute metrics on a test set, with a baseline: regard evaluate runs/g2p-1 test.tsv"""
     from regard.data.sources.open import DataSpec, open_test
     from regard.exchange.engine_choice import load_predictor
+    from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
     from regard.storage.run_files import trained_columns
-    from regard.views.report.score_table import format_score
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     task, config = predictor.task, predictor.config
     spec = DataSpec(data, source, target, source_column, target_column)
     spec = trained_columns(spec, predictor.folder)
     pairs, notes = open_test(spec, config.task.read, config.task.kind)
-    for note in notes:
-        info(note)
+    for line in notes:
+        info(line)
     examples = task.examples(pairs)
+    loaded = load_baselines(predictor)
     search = predictor.search_options(beam=beam)
     result = predictor.evaluate(examples, search, batch_size)
     warnings = PredictionWarnings()
     for found in result.predictions:
         warnings.add(found)
     warnings.print()
+    baselines = evaluate_baselines(predictor, loaded, examples)
+    for line in baselines.notes:
+        note(line)
     if json_object:
-        record = {"metrics": result.scores, "examples": len(examples), "details": result.details}
+        record = {
+            "metrics": result.scores,
+            "examples": len(examples),
+            "baselines": baselines.as_list(),
+            "details": result.details,
+        }
         print(json.dumps(record, ensure_ascii=False))
         return
     intervals = task.intervals(result.predictions, examples)
     width = getattr(search, "beam", None)
     references = f", {len(pairs):,} references, beam {width}" if width else ""
     print(f"{task.count_label(len(examples))}{references}")
-    for name, value in result.scores.items():
-        bounds = [format_score(name, bound, 2) for bound in intervals.get(name, ())]
-        interval = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""
-        print(f"{name:<20}{format_score(name, value, 2):>10}{interval}")
+    for line in _score_lines(result.scores, intervals, baselines.scores, task.metric):
+        print(line)
     for line in _details_lines(result.details):
         print(line)
     for name, signature in task.signatures(examples).items():
         info(f"{name}: {signature}")
+
+
+def _score_lines(
+    scores: dict[str, float],
+    intervals: dict[str, tuple[float, float]],
+    baselines: "list[BaselineScores]",
+    metric: str,
+) -> Iterator[str]:
+    """Yield a line per metric: score, interval and best baseline. Then name all baselines."""
+    from regard.views.report.score_table import format_score
+
+    best = baselines[0].scores if baselines else {}
+    shown = {}
+    for name in scores:
+        bounds = [format_score(name, bound, 2) for bound in intervals.get(name, ())]
+        shown[name] = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""
+    width = max(map(len, shown.values()), default=0)
+    for name, value in scores.items():
+        line = f"{name:<20}{format_score(name, value, 2):>10}{shown[name]:<{width}}"
+        base = f"   baseline: {format_score(name, best[name], 2)}" if name in best else ""
+        yield f"{line}{base}".rstrip()
+    if baselines:
+        name = metric if metric in best else next(iter(best))
+        each = (
+            f"{one.name} ({name} {format_score(name, one.scores[name], 2)})" for one in baselines
+        )
+        yield f"baseline: {', '.join(each)}"
 
 
 def _details_lines(details: dict[str, Any]) -> Iterator[str]:

@@ -47,7 +47,7 @@ def train(
     epochs: Annotated[float | None, typer.Option(help="Maximum number of epochs.")] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Random seed for initialization, data order and dropout."),
+        typer.Option(help="Random seed for initialization, data order, dropout and task.examples."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to create (default: runs/DATA-N).")

@@ -24,7 +24,7 @@ HELP = {
     "length_penalty": "Length penalty exponent; larger values favor longer outputs.",
     "length_norm": "Length normalization: average (L^p), gnmt (((5+L)/6)^p) or none.",
     "coverage_penalty": "Coverage penalty weight for source tokens without attention (GNMT).",
-    "stopping": "When to stop the beam search: first, no_gain, beam_full (default) or optimal.",
+    "stopping": "When to stop the beam search: first, no_gain, beam_full or optimal.",
     "beam_groups": "Number of groups for diverse beam search (divides the beam).",
     "diversity_penalty": "Diversity penalty between beam groups.",
     "min_length": "Minimum output length in tokens.",

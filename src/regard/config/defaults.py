@@ -12,6 +12,7 @@ from regard.core.options import AutoSetting, parts
 def fill_defaults(config: Config, stats: DataStats) -> tuple[Config, list[AutoSetting]]:
     """Return the configuration with every unset setting filled, and the settings to print."""
     filled: list[AutoSetting] = []
+    stats = replace(stats, budget=config.training.budget or 0.0)
     while proposals := propose_settings(config, stats):
         config = with_settings(config, proposals)
         filled += proposals

@@ -123,6 +123,14 @@ def changed(config: Config) -> dict[str, list[Any]]:
     }
 
 
+def user_settings(config: Config) -> frozenset[str]:
+    """Return the dotted keys of the settings that the recipe or the user set.
+
+    config: as loaded, before automatic settings are filled in.
+    """
+    return frozenset(flatten(config.model_dump(mode="json", exclude_unset=True)))
+
+
 def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     """Return the tree with a `kind` in each section without one.
 

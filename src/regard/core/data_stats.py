@@ -1,6 +1,9 @@
 """Statistics of the training data, from which unset settings are chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from regard.core.formatting import duration
+from regard.core.machine import Machine
 
 LARGE_TOKENS = 500_000  # from this many tokens on, defaults favor speed
 SMALL_VOCABULARY = 128  # tokens; up to this size, short embeddings suffice
@@ -14,6 +17,8 @@ class DataStats:
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
     text). inputs: size of the source vocabulary (0: unknown). source: kind of input.
+    target_tokens: number of target tokens (0: none, or unknown). machine: speed of this machine.
+    budget: training time in seconds (0: unlimited).
     """
 
     examples: int
@@ -24,13 +29,17 @@ class DataStats:
     vectors: int = 0
     inputs: int = 0
     source: str = "text"
+    target_tokens: int = 0
+    machine: Machine = field(default_factory=Machine)
+    budget: float = 0.0
 
     @property
     def reason(self) -> str:
-        """Return the data size as text, the reason printed for most automatic settings."""
+        """Return data size and budget as text, the reason printed for most automatic settings."""
         examples = f"{self.examples:,} examples" if self.examples > 1 else ""
         tokens = f"{self.tokens:,} tokens" if self.tokens > self.examples else ""
-        return ", ".join(filter(None, (examples, tokens))) or "1 example"
+        size = ", ".join(filter(None, (examples, tokens))) or "1 example"
+        return f"{size}, {duration(self.budget)} of training" if self.budget else size
 
     @property
     def is_large(self) -> bool:

@@ -42,7 +42,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; the model folder is incomplete") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{path}: cannot read; the model folder is corrupted: {error}") from error
 
 

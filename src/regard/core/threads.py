@@ -24,18 +24,23 @@ def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         return list(_pool(threads).map(work, items))
 
 
-_outer: list[int] = []  # torch threads before each enclosing `single_threaded_torch`
+_outer: list[int] = []  # torch threads before each `single_threaded_torch`, of all callers
 
 
 @contextlib.contextmanager
 def single_threaded_torch() -> Iterator[None]:
-    """Run each torch operation in one thread inside the block."""
-    _outer.append(torch.get_num_threads())
+    """Run each torch operation in one thread inside the block.
+
+    Each Python thread has its own number of torch threads, and restores its own.
+    """
+    before = torch.get_num_threads()
+    _outer.append(before)
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(_outer.pop())
+        _outer.remove(before)
+        torch.set_num_threads(before)
 
 
 def num_threads() -> int:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from regard import metrics
 from regard.config.load import Config, load_config
-from regard.core.errors import UserError
+from regard.core.errors import UserError, info
 from regard.data.reading.read import Pair
+from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
 from regard.inference.confident_labels import pseudo_label
 from regard.inference.predictor import Predictor
 from regard.optim.training_options import Training
@@ -95,6 +96,9 @@ class Estimator:
         held_out = self._dev(dev)
         if held_out is None:
             pairs, held_out = config.task.hold_out(pairs)
+        pairs, sampled = config.task.sample(pairs, config.training.seed)
+        for note in sampled if self.verbose else ():
+            info(note)
         if unlabeled is not None:
             threshold = config.task.get_pseudo_label_threshold()
             teacher = type(self)(**self.get_params() | {"out": None})
@@ -154,6 +158,12 @@ class Estimator:
         predictor = self.predictor_
         examples = predictor.task.examples(self._to_pairs(X, y))
         return predictor.evaluate(examples, predictor.search_options(**search), batch_size).scores
+
+    def evaluate_baselines(self, X: Any, y: Any = None) -> dict[str, dict[str, float]]:
+        """Return all metrics of each trivial baseline by its name, the best baseline first."""
+        examples = self.task_.examples(self._to_pairs(X, y))
+        found = evaluate_baselines(self.predictor_, load_baselines(self.predictor_), examples)
+        return {one.name: one.scores for one in found.scores}
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the metric that selects the best checkpoint, negated if lower is better."""

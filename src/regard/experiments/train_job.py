@@ -71,7 +71,8 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     if args.init_from is not None:
         pretrained = read_pretrained(args.init_from, read_config(args.init_from))
     data = parallel.main_process_first(lambda: config.task.open(args.data, args.dev))
-    for note in data.notes:
+    data.train, sampled = config.task.sample(data.train, config.training.seed)
+    for note in [*data.notes, *sampled]:
         info(note)
     pseudo_labels: list[tuple[Pair, float]] = []
     if args.unlabeled and not print_config:

@@ -37,12 +37,14 @@ class Input(ABC):
     mismatch: error message if a pretrained model reads another kind.
     sequential: whether a source has several positions.
     whole_words: whether tokens are words or subwords, which determines the default model.
+    characters: whether tokens are characters.
     """
 
     kind: ClassVar[str]
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
+    characters: bool = False
 
     @classmethod
     def like(cls, other: "Input") -> Self:

@@ -24,7 +24,16 @@ from regard.data.tokenizers.split import ATTACHED
 from regard.data.tokenizers.tokenizer import MAX_WORDS, Tokenizer, WordTokenizer
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
-from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
+from regard.inputs.tokenizers import (
+    NORMALIZATION_MEANING,
+    Normalization,
+    TokenizerKind,
+    check_form,
+    choose_form,
+    choose_side,
+    choose_size,
+    tokenizer_settings,
+)
 from regard.nn.fast import fast
 
 MIN_COVERAGE = 0.8  # minimum fraction of the text in words that occur more than once
@@ -44,10 +53,15 @@ class TextInput(Input):
         self.lowercase = lowercase
         self.add_bos = add_bos
         self.whole_words = tokenizer.subwords
+        self.characters = tokenizer.characters
 
     @property
     def shape(self) -> InputShape:
         return InputShape("text", len(self.tokenizer))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options of this input, for a task that reuses it."""
+        return {**tokenizer_settings(self.tokenizer), "lowercase": self.lowercase}
 
     def read(self, text: str) -> str:
         """Return the text as it is tokenized, in lower case if `lowercase` is set."""
@@ -106,6 +120,7 @@ class Text(InputOptions):
         "auto", description="tokenizer; auto selects one from the data"
     )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    normalization: Normalization = Field("auto", description=NORMALIZATION_MEANING)
     lowercase: bool | None = Field(
         None,
         description="lowercase the texts; None: only with tokenizer word, in classify and regress",
@@ -129,12 +144,8 @@ class Text(InputOptions):
         """
         tree = self.model_dump()
         if like is not None:
-            known = text_like(like, self.tokenizer)
-            tree |= {
-                "tokenizer": known.tokenizer.kind,
-                "vocab_size": None,
-                "lowercase": known.lowercase,
-            }
+            known = text_like(like, self)
+            tree |= known.settings()
             return TextInput(known.tokenizer, known.lowercase, True), Text(**tree)
         found: list[AutoSetting] = []
         choose_side(tree, path, sources, found)
@@ -142,13 +153,16 @@ class Text(InputOptions):
             tree["tokenizer"] = "word"
             found = [AutoSetting(f"{path}.tokenizer", "word", found[0].reason)]
         auto_settings += found
+        choose_form(tree, path, sources, auto_settings)
         choose_size(tree, path, sources, auto_settings)
         if tree["lowercase"] is None:
             tree["lowercase"] = tree["tokenizer"] == "word"
         texts = [text.lower() for text in sources] if tree["lowercase"] else list(sources)
         if tree["tokenizer"] == "word" and tree["vocab_size"] is None:
             _choose_words(tree, path, texts, auto_settings)
-        tokenizer = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
+        tokenizer = build_tokenizer(
+            tree["tokenizer"], texts, tree["vocab_size"], tree["normalization"]
+        )
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
     def load(self, folder: Path) -> TextInput:
@@ -172,11 +186,12 @@ def _choose_words(
         )
 
 
-def text_like(like: Input, kind: str) -> TextInput:
+def text_like(like: Input, options: Text) -> TextInput:
     """Return `like`, the input of a pretrained model. Raise UserError if its tokenizer differs."""
-    known = TextInput.like(like)
+    known, kind = TextInput.like(like), options.tokenizer
     if kind not in ("auto", known.tokenizer.kind):
         raise UserError(f"--init-from: expected tokenizer {kind}, found {known.tokenizer.kind}")
+    check_form("task.source", options.normalization, known.tokenizer.normalization)
     return known
 
 

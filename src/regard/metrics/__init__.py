@@ -9,7 +9,7 @@ from regard.metrics.label_metrics import (
     measure_labels,
     reliability,
 )
-from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.metrics.metric_names import HIGHER_IS_BETTER, standard_error
 from regard.metrics.numbers import measure_numbers, number_table
 from regard.metrics.spans import (
     is_span_scheme,
@@ -18,7 +18,14 @@ from regard.metrics.spans import (
     spans,
 )
 from regard.metrics.tables import confusion_lines, table_lines
-from regard.metrics.text_metrics import edit_distance, intervals, score, short_bleu, signatures
+from regard.metrics.text_metrics import (
+    edit_distance,
+    intervals,
+    score,
+    score_variants,
+    short_bleu,
+    signatures,
+)
 
 __all__ = [
     "HIGHER_IS_BETTER",
@@ -37,9 +44,11 @@ __all__ = [
     "number_table",
     "reliability",
     "score",
+    "score_variants",
     "short_bleu",
     "signatures",
     "span_table",
     "spans",
+    "standard_error",
     "table_lines",
 ]

@@ -1,5 +1,6 @@
 """All metrics by name, in display order."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -51,3 +52,15 @@ def best_of(metric: str) -> Callable[..., Any]:
 def which_is_better(metric: str) -> str:
     """Return "higher is better" or "lower is better"."""
     return f"{'higher' if HIGHER_IS_BETTER.get(metric, True) else 'lower'} is better"
+
+
+def standard_error(metric: str, score: float, examples: int) -> float:
+    """Return the approximate standard error of a score, or 0 if the metric is unbounded.
+
+    For scores p from 0 to 100 it is that of a mean of n independent examples that are correct or
+    wrong: sqrt(p (100 - p) / n).
+    """
+    if not METRICS[metric].is_bounded:
+        return 0.0
+    percent = min(max(score, 0.0), 100.0)  # error rates can exceed 100
+    return math.sqrt(percent * (100 - percent) / examples)

@@ -49,6 +49,19 @@ def score(
     return _scores(table.sum(axis=0))
 
 
+def score_variants(
+    variants: Sequence[Sequence[str]], references: Sequence[Sequence[str]], tokenize: Tokenize
+) -> list[dict[str, float]]:
+    """Return the metrics of several lists of hypotheses for the same references.
+
+    A hypothesis that several variants have in common is compared with its references only once.
+    """
+    rows: dict[tuple[int, str], int] = {}  # index of each example and hypothesis in the table
+    selected = [[rows.setdefault(key, len(rows)) for key in enumerate(each)] for each in variants]
+    table = _table([text for _, text in rows], [references[i] for i, _ in rows], tokenize)
+    return [_scores(table[indices].sum(axis=0)) for indices in selected]
+
+
 def intervals(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],

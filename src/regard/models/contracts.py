@@ -18,6 +18,7 @@ class NetworkOptions(Options):
     """Base class of encoder and decoder options.
 
     default_layers: number of layers for small data.
+    default_warmup: warmup, as a fraction of the run or a number of updates.
     accepts_any_width: whether the width of the inputs may differ from `width`.
     linear, recurrent, gated: whether the network is linear or recurrent, or has gated cells.
     gives: kind of output of a model with this decoder.
@@ -26,6 +27,7 @@ class NetworkOptions(Options):
 
     kind: str
     default_layers: ClassVar[int] = 1
+    default_warmup: ClassVar[float] = 0.05
     accepts_any_width: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
@@ -43,6 +45,12 @@ class NetworkOptions(Options):
         sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
         found = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
+
+    @property
+    def weights(self) -> int:
+        """Return the approximate number of weights that a token passes. Sizes must be set."""
+        width: int = getattr(self, "width", None) or 1
+        return (getattr(self, "layers", None) or 1) * width**2
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes by option name, for this data and width."""

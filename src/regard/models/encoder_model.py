@@ -162,6 +162,9 @@ class TaggerOptions(SourceModelOptions):
     def default_width(self, stats: DataStats) -> int:
         return 256
 
+    def trains_in_bfloat16(self, stats: DataStats) -> bool:
+        return False
+
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         return 0.33
 
@@ -193,7 +196,13 @@ class PooledOptions(SourceModelOptions):
         return "window", "local phrases determine the label, independent of position"
 
     def default_width(self, stats: DataStats) -> int:
-        return 64 if stats.vectors else super().default_width(stats)
+        return 64 if stats.vectors else 192 if stats.subwords else 128
+
+    def trains_in_bfloat16(self, stats: DataStats) -> bool:
+        return False
+
+    def default_lr(self, stats: DataStats) -> float:
+        return 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors

@@ -7,8 +7,21 @@ are set.
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, Options, kinds_of
+
+MIN_HALF_WIDTH = 160  # width from which training in bfloat16 is faster
+MIN_HALF_GAIN = 1.6  # of matrix products, below which bfloat16 does not pay
+WIDTHS = (128, 192, 256, 384, 512, 768, 1024)
+MIN_ROWS = 20  # mean number of rows per batch, as far as MAX_LONG_BATCH allows
+MAX_LONG_BATCH = 2048  # tokens
+SHORT = 45  # seconds; shorter budgets have smaller batches, for more updates
+MIN_EPOCHS = 40
+# For characters and for subwords:
+MIN_EXAMPLES = {False: 24_000, True: 6_000}  # times sqrt(seconds of the budget)
+WEIGHTS_PER_TOKEN = {False: 6, True: 4}  # at most
 
 
 class ModelOptions(Options):
@@ -37,10 +50,30 @@ class ModelOptions(Options):
         return widths[0] if widths else self.default_width(stats)
 
     def weights(self, stats: DataStats) -> int:
-        """Return the approximate number of weights. The sides must be sized."""
-        sides = list(self.sides.values())
-        count = sum(12 * getattr(part, "layers", 1) * part.width**2 for part in sides)
-        return count + (stats.outputs * sides[-1].width if sides else 1)
+        """Return the approximate number of weights without embeddings. Sides must be sized."""
+        return sum(part.weights for part in self.sides.values()) + self._output_weights(stats)
+
+    def products(self, stats: DataStats) -> int:
+        """Return the approximate number of multiply-adds of one forward pass over the data."""
+        targets = stats.target_tokens or stats.tokens // len(self.sides or [1])
+        sources = stats.tokens if len(self.sides) < 2 else stats.tokens - targets
+        tokens = {"encoder": sources, "decoder": targets}
+        inner = sum(part.weights * tokens[side] for side, part in self.sides.items())
+        return inner + self._output_weights(stats) * targets or 1
+
+    def _output_weights(self, stats: DataStats) -> int:
+        """Return the number of weights of the output layer."""
+        return stats.outputs * [1, *(part.width for part in self.sides.values())][-1]
+
+    def trains_in_bfloat16(self, stats: DataStats) -> bool:
+        """Return whether training in bfloat16 is faster. For small layers it is slower.
+
+        Only with a budget: a run of a number of steps gives the same result on every machine.
+        """
+        narrowest = min((part.width or 0 for part in self.sides.values()), default=0)
+        fast = stats.machine.half_gain >= MIN_HALF_GAIN
+        wide = narrowest >= MIN_HALF_WIDTH
+        return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
 
     def is_convex(self, stats: DataStats) -> bool:
         """Return whether the loss is convex, so that large steps find the optimum."""
@@ -57,26 +90,70 @@ class ModelOptions(Options):
         return "recurrent", "short character sequences: an LSTM converges faster"
 
     def default_width(self, stats: DataStats) -> int:
-        """Return the default width, which grows with the data."""
+        """Return the default width, which grows with the data and the budget."""
+        if stats.budget:
+            limit = self.max_weights(stats)
+            fitting = [width for width in WIDTHS if self._weights_at(width, stats) <= limit]
+            return max(fitting, default=WIDTHS[0])
         if stats.subwords:
             return 192 if stats.tokens < 5_000_000 else 256 if stats.tokens < 50_000_000 else 512
         return 256 if stats.is_large else 128
 
+    def max_weights(self, stats: DataStats) -> float:
+        """Return how many weights suit the budget and the data.
+
+        The budget should allow a number of epochs or, if the data is too large for that, of
+        examples. Larger models would only memorize the data.
+        """
+        batch = self.default_batch_tokens(stats)
+        examples = MIN_EXAMPLES[stats.subwords] * stats.budget**0.5
+        epochs = min(MIN_EPOCHS, examples / stats.examples)
+        per_epoch = max(1.0, stats.tokens / (len(self.sides) * batch))
+        seconds = stats.budget / (epochs * per_epoch)
+        is_half = stats.machine.half_gain >= MIN_HALF_GAIN
+        allowed = stats.machine.products(seconds, is_half) / batch
+        return min(allowed, WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens)
+
+    def _weights_at(self, width: int, stats: DataStats) -> int:
+        """Return the approximate number of weights of a model of this width."""
+        sized = {}
+        for side, part in self.sides.items():
+            sizes = part.default_sizes(stats, width)
+            unset = {name: sizes[name] for name in sizes if getattr(part, name) is None}
+            sized[side] = part.model_copy(update=unset)
+        return self.model_copy(update=sized).weights(stats)
+
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         """Return the default dropout, which grows with the number of epochs (`passes`)."""
-        return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
+        return 0.0 if passes < 9 else 0.1 if passes < 20 else 0.2 if passes < 35 else 0.3
 
     def default_batch_tokens(self, stats: DataStats) -> int:
-        """Return the default batch size in tokens, which leaves enough updates per epoch."""
-        return 4096 if stats.tokens >= 5_000_000 else 800 if stats.is_large else 512
+        """Return the default batch size in tokens, which leaves enough updates.
+
+        Batches have enough rows to divide them among threads.
+        """
+        size = 4096 if stats.tokens >= 5_000_000 else 800 if stats.is_large else 512
+        if stats.budget and stats.budget < SHORT:
+            size = min(size, 512 if stats.subwords else 256)
+        longest = max(stats.target_tokens, stats.tokens - stats.target_tokens)
+        rows = round(MIN_ROWS * longest / max(1, stats.examples))
+        return max(size, min(rows, MAX_LONG_BATCH))
 
     def default_lr(self, stats: DataStats) -> float:
-        """Return the default peak learning rate of AdamW.
+        """Return the default peak learning rate of AdamW, higher for gated cells.
 
-        It is twice as high for gated cells on large data with small vocabularies.
+        Narrow networks allow higher rates. So does large data with small vocabularies.
         """
-        gated = all(part.gated for part in self.sides.values())
-        return 4e-3 if stats.has_few_tokens and gated else 2e-3
+        if stats.subwords or not all(part.gated for part in self.sides.values()):
+            return 2e-3
+        widest = max((part.width for part in self.sides.values()), default=1)
+        full_width = 256 if stats.has_few_tokens else 128
+        return max(2e-3, 4e-3 * min(1.0, full_width / widest))
+
+    def default_warmup(self, lr: float) -> float:
+        """Return the default warmup, as a fraction of the run or a number of updates."""
+        longest = max((part.default_warmup for part in self.sides.values()), default=0.05)
+        return longest if longest < 1 else round(longest * max(1.0, lr / 2e-3))
 
     def default_epochs(self, stats: DataStats) -> float | None:
         """Return the default number of epochs if the model overfits quickly, otherwise None."""
@@ -97,7 +174,7 @@ class TextModelOptions(ModelOptions):
     """Base class of language model options."""
 
     def default_width(self, stats: DataStats) -> int:
-        return 256
+        return max(256, super().default_width(stats)) if stats.budget else 256
 
     def default_batch_tokens(self, stats: DataStats) -> int:
         return 1024

@@ -28,6 +28,8 @@ from regard.nn.fast import claim
 from regard.nn.fast_cells import fast_cells
 from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, final_states
 
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}  # matrices per layer and input
+
 
 class RecurrentEncoder(nn.Module):
     """An encoder of recurrent layers. The summary of a row is its final state per direction."""
@@ -163,6 +165,11 @@ class RecurrentOptions(NetworkOptions):
         return self.cell != "rnn"
 
     @property
+    def weights(self) -> int:
+        assert self.width and self.layers
+        return 2 * GATES[self.cell] * self.layers * self.width**2
+
+    @property
     def scale(self) -> float:
         """Return the factor of the embeddings, which are initialized with variance 1 / width."""
         return math.sqrt(self.width or 1)
@@ -184,6 +191,11 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
                 f"width {self.width} is odd, but two directions divide it; use {self.width + 1}"
             )
         return self
+
+    @property
+    def weights(self) -> int:
+        """Return the approximate number of weights. Each direction has half the width."""
+        return super().weights * 3 // 4 if self.bidirectional else super().weights
 
     @property
     def positions_without_context(self) -> frozenset[str]:
@@ -210,10 +222,14 @@ class RecurrentDecoderOptions(RecurrentOptions):
     def features(self) -> dict[str, Any]:
         return super().features | {"attention": self.cross and self.cross.kind}
 
+    @property
+    def weights(self) -> int:
+        assert self.width
+        return super().weights + 3 * self.width**2  # attention and the layer that joins it
+
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return the default sizes. Large data gets bilinear attention, which is faster."""
-        cross = "bilinear" if stats.is_large else "additive"
-        return super().default_sizes(stats, width) | {"cross": cross}
+        """Return the default sizes. Bilinear attention learns faster than additive attention."""
+        return super().default_sizes(stats, width) | {"cross": "bilinear"}
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """Return the decoder. inputs: width of the input vectors, by default `width`."""

@@ -25,6 +25,7 @@ class TransformerOptions(NetworkOptions):
     """Common options of Transformer encoders and decoders. None is replaced by a default."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
+    default_warmup: ClassVar[float] = 400  # with fewer updates, many runs never start to learn
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="number of layers")
     width: int | None = Field(None, gt=0, description="hidden size")
@@ -75,6 +76,12 @@ class TransformerOptions(NetworkOptions):
         layers = self.default_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
         return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
+
+    @property
+    def weights(self) -> int:
+        assert self.width and self.layers and self.feedforward_width
+        attentions = 1 + hasattr(self, "cross")
+        return self.layers * self.width * (4 * attentions * self.width + 2 * self.feedforward_width)
 
     @property
     def scale(self) -> float:

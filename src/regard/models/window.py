@@ -139,6 +139,11 @@ class WindowEncoderOptions(MlpEncoderOptions):
     window: int = Field(2, ge=0, description="number of neighbors on each side")
 
     @property
+    def weights(self) -> int:
+        assert self.width
+        return super().weights + 2 * self.window * self.width**2
+
+    @property
     def positions_without_context(self) -> frozenset[str]:
         return frozenset()
 

@@ -15,13 +15,13 @@ MIN_SCALE = 1e-4  # a smaller loss scale means that training diverged
 
 
 @contextlib.contextmanager
-def autocast(precision: Precision, device: torch.device) -> Iterator[None]:
+def autocast(precision: Precision | None, device: torch.device) -> Iterator[None]:
     """Compute matrix products with this precision inside the block."""
-    if precision == "float32":
+    if precision in (None, "float32"):
         yield
         return
     kind = getattr(torch, precision)
-    plain = device.type == "cpu" and not _fused_recurrence(kind)
+    plain = device.type == "cpu" and not has_fused_recurrence(kind)
     with warnings.catch_warnings(), torch.autocast(device.type, kind):
         warnings.simplefilter("ignore", UserWarning)  # about ops that the flag does not affect
         with torch.backends.mkldnn.flags(enabled=not plain):
@@ -29,7 +29,7 @@ def autocast(precision: Precision, device: torch.device) -> Iterator[None]:
 
 
 @lru_cache(maxsize=2)
-def _fused_recurrence(kind: torch.dtype) -> bool:
+def has_fused_recurrence(kind: torch.dtype) -> bool:
     """Return whether oneDNN supports LSTMs of this type on this CPU."""
     try:  # without changing the random state of training
         with torch.random.fork_rng(devices=[]), torch.autocast("cpu", kind):

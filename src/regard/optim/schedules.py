@@ -5,27 +5,50 @@ with a budget of ten minutes is fully annealed after ten minutes.
 """
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from regard.core.options import Options
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting, Options
 
+MAX_WARMUP = 0.3  # fraction of a run
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
 class WithWarmup(Options):
     """A schedule with linear warmup from 0 to 1."""
 
-    warmup: float = Field(
-        0.05, ge=0, description="warmup length: below 1 a fraction of the run, otherwise steps"
+    warmup: float | None = Field(
+        None, ge=0, description="warmup length: below 1 a fraction of the run, otherwise steps"
     )
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        """Yield the warmup: a number of updates, but at most a fraction of the run."""
+        training = config.training
+        if not (config.model.is_sized and training.optimizer.stepwise and training.lr):
+            return
+        if any(training.basics(stats, config)):  # the number of updates is not known yet
+            return
+        wanted = config.model.default_warmup(training.lr)
+        updates = training.expected_updates(stats, config.model)
+        length = MAX_WARMUP if wanted >= max(1.0, MAX_WARMUP * updates) else wanted
+        reason = stats.reason
+        if stats.budget:
+            reason = f"about {float(f'{updates:.1g}'):,.0f} updates expected"
+        yield from self.auto_settings(reason, warmup=length)
+
+    @property
+    def length(self) -> float:
+        """Return the warmup length; a default if it is unset."""
+        return 0.05 if self.warmup is None else self.warmup
 
     def factor(self, progress: float, step: int) -> float:
         """Return the factor of update `step` (from 0) at this progress."""
-        done = (step + 1) / self.warmup if self.warmup >= 1 else math.inf
-        if 0 < self.warmup < 1:
-            done = max(progress, 1e-3) / self.warmup
+        done = (step + 1) / self.length if self.length >= 1 else math.inf
+        if 0 < self.length < 1:
+            done = max(progress, 1e-3) / self.length
         return min(1.0, done) if done < 1 else self.factor_after_warmup(min(1.0, progress), step)
 
     def factor_after_warmup(self, progress: float, step: int) -> float:
@@ -34,9 +57,9 @@ class WithWarmup(Options):
 
     def remaining(self, progress: float, step: int) -> float:
         """Return the remaining fraction of the run after the warmup, from 1 to 0."""
-        start = self.warmup
+        start = self.length
         if start >= 1:  # warmup in steps: compute its fraction of the run
-            start = progress * (self.warmup - 1) / max(step, self.warmup - 1, 1)
+            start = progress * (self.length - 1) / max(step, self.length - 1, 1)
         return (1 - progress) / (1 - start) if start < 1 else 0.0
 
 
@@ -107,9 +130,9 @@ class InverseRoot(WithCooldown):
     kind: Literal["inverse_root"] = "inverse_root"
 
     def factor_after_warmup(self, progress: float, step: int) -> float:
-        if self.warmup >= 1:
-            return math.sqrt(self.warmup / (step + 1))
-        return math.sqrt(max(self.warmup, 1e-3) / max(progress, self.warmup, 1e-3))
+        if self.length >= 1:
+            return math.sqrt(self.length / (step + 1))
+        return math.sqrt(max(self.length, 1e-3) / max(progress, self.length, 1e-3))
 
 
 class LinearSchedule(WithFinalFactor):

@@ -14,7 +14,7 @@ from regard.core.parallel import Kind
 from regard.optim.average import Averaging, NoAverage
 from regard.optim.init import Default, Init
 from regard.optim.optimizers import Adam, AdamW, AutoOptimizer, ClosedForm, Descent, Optimizer
-from regard.optim.precision import Precision
+from regard.optim.precision import Precision, has_fused_recurrence
 from regard.optim.schedules import Cosine, Schedule
 
 DEFAULT_TOKENS = 40_000_000  # tokens seen by a run without a length limit
@@ -40,7 +40,11 @@ class Training(Options):
     )
     steps: int | None = Field(None, gt=0, description="maximum number of updates")
     epochs: float | None = Field(None, gt=0, description="maximum number of epochs")
-    seed: int = Field(1, ge=0, description="random seed for initialization, data order and dropout")
+    seed: int = Field(
+        1,
+        ge=0,
+        description="random seed for initialization, data order, dropout and task.examples",
+    )
     batch_tokens: int | None = Field(
         None, gt=0, description="maximum tokens per batch: padded size of the longer side"
     )
@@ -52,8 +56,10 @@ class Training(Options):
     lr: float | None = Field(None, gt=0, description="peak learning rate")
     schedule: Schedule = Cosine()
     average: Averaging = NoAverage()
-    precision: Precision = Field(
-        "float32", description="precision of matrix products; weights stay float32"
+    precision: Precision | None = Field(
+        None,
+        description="precision of matrix products; weights stay float32. None: float32, or, with a "
+        "budget, bfloat16 on a CPU where it is faster",
     )
     parallel: Kind = Field(
         "ddp", description="distributed training: ddp (replicated weights) or fsdp (sharded)"
@@ -112,6 +118,8 @@ class Training(Options):
             elif convex:
                 reason = "linear model: no weight decay"
             auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
+        if self.precision is None:
+            auto_settings.append(self._choose_precision(stats, config.model))
         if not optimizer.stepwise:
             return auto_settings
         values: dict[str, Any] = {"batch_tokens": config.model.default_batch_tokens(stats)}
@@ -121,6 +129,17 @@ class Training(Options):
             lr = min(1.0, optimizer.default_lr(0.1))
             values = {"batch_tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
         return [*auto_settings, *self.auto_settings(stats.reason, **values)]
+
+    def _choose_precision(self, stats: DataStats, model: Any) -> AutoSetting:
+        """Return bfloat16 if it is faster and the model gains from it, otherwise float32.
+
+        Only with a budget: a number of steps gives the same result on every machine.
+        """
+        if not (model.trains_in_bfloat16(stats) and has_fused_recurrence(torch.bfloat16)):
+            return AutoSetting("precision", "float32", stats.reason)
+        gain = stats.machine.half_gain
+        reason = f"matrix products are {gain:.1f} times as fast as in float32 on this machine"
+        return AutoSetting("precision", "bfloat16", reason)
 
     def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
         """Yield the learning rate and, for a run without a limit, the number of epochs."""
@@ -134,20 +153,30 @@ class Training(Options):
             yield from self.auto_settings(stats.reason, epochs=default_epochs(stats), patience=5)
 
     def expected_epochs(self, stats: DataStats, model: Any) -> float:
-        """Return the expected number of epochs, from the limits and the model size.
-
-        Assumes 3 operations per weight and token, and 5e10 operations per second and core.
-        """
-        speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
-        batches = self.accumulation_steps * parallel.world_size()
-        batch = len(model.sides) * (self.batch_tokens or 0) * batches  # tokens of all sides
+        """Return the expected number of epochs, from the limits and the model size."""
+        per_epoch = self._updates_per_epoch(stats, model)
         limits = [
             (self.epochs, 1.0),
-            (self.steps, batch / stats.tokens),
-            (self.budget, speed / (3 * model.weights(stats) * stats.tokens)),
+            (self.steps, 1 / per_epoch),
+            (self.budget, 1 / (per_epoch * self._update_seconds(stats, model))),
         ]
         epochs = [float(limit) * factor for limit, factor in limits if limit]
         return min(epochs, default=default_epochs(stats))
+
+    def expected_updates(self, stats: DataStats, model: Any) -> float:
+        """Return the expected number of updates of the run."""
+        return self.expected_epochs(stats, model) * self._updates_per_epoch(stats, model)
+
+    def _updates_per_epoch(self, stats: DataStats, model: Any) -> float:
+        """Return the approximate number of updates per epoch."""
+        batches = self.accumulation_steps * parallel.world_size()
+        batch = len(model.sides) * (self.batch_tokens or stats.tokens) * batches  # of all sides
+        return max(1.0, stats.tokens / max(1, batch))
+
+    def _update_seconds(self, stats: DataStats, model: Any) -> float:
+        """Return the approximate duration of an update."""
+        products = model.products(stats) / self._updates_per_epoch(stats, model)
+        return stats.machine.seconds(products, self.precision == "bfloat16")
 
 
 def default_epochs(stats: DataStats) -> float:

@@ -82,7 +82,7 @@ def run_beam(
         start = model.start(source)
         return greedy_search(model.step, start, limits, scoring, masks, request.on_step)
     spec = BeamSpec(
-        beam, nbest, scoring, options.stopping, masks, selector, cover, trace, request.on_step
+        beam, nbest, scoring, options.stopping_rule, masks, selector, cover, trace, request.on_step
     )
     found = beam_search(model.step, model.start(source), limits, spec)
     for row, hypotheses in enumerate(found):

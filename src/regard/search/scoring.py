@@ -3,7 +3,9 @@
 B sentences, W beams per sentence, S source length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -49,3 +51,33 @@ class Scoring:
         A log probability can only fall, and its divisor is largest at the maximum length (B,).
         """
         return total.double() / self.length_divisor(limits)[:, None]
+
+
+class Scored(Protocol):
+    """A hypothesis with its score and the log probability of each token, EOS included."""
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def token_logprobs(self) -> tuple[float, ...]: ...
+
+
+Output = TypeVar("Output", bound=Scored)
+
+
+def rerank(nbest: Sequence[Sequence[Output]], found: Scoring, other: Scoring) -> list[Output]:
+    """Return the best hypothesis of each n-best list by another length normalization or penalty.
+
+    found: the scoring that ranked the lists. Its coverage term is part of each score and stays.
+    """
+    longest = max(len(one.token_logprobs) for hypotheses in nbest for one in hypotheses)
+    lengths = torch.arange(longest + 1)
+    before, after = (each.length_divisor(lengths).tolist() for each in (found, other))
+
+    def score(one: Output) -> float:
+        assert one.score is not None
+        total, length = sum(one.token_logprobs), len(one.token_logprobs)
+        return one.score - total / before[length] + total / after[length]
+
+    return [max(hypotheses, key=score) for hypotheses in nbest]  # of equal scores, the first

@@ -6,7 +6,7 @@ Search options import torch only when they run, because the command line is buil
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -72,6 +72,18 @@ class PlainBeam(NamedTuple):
     length_penalty: float
 
 
+class SearchVariants(NamedTuple):
+    """Variants of a search to compare on the dev set after training.
+
+    nbest: number of hypotheses to find. reranked: searches that rank the same n-best lists in
+    another order (`Search.rerank`). searched: searches that have to run.
+    """
+
+    nbest: int = 1
+    reranked: Sequence[Search] = ()
+    searched: Sequence[Search] = ()
+
+
 class Search(Options):
     """Base class of searches. takes: supported kinds of output (`gives` of model options)."""
 
@@ -90,3 +102,14 @@ class Search(Options):
     def plain_beam(self) -> PlainBeam | None:
         """Return equivalent settings for the beam search of an inference engine, or None."""
         return None
+
+    def variants(self, user_settings: Collection[str]) -> SearchVariants:
+        """Return the variants to compare on the dev set after training.
+
+        user_settings: names of the settings of this search that the user set; they stay.
+        """
+        return SearchVariants()
+
+    def rerank(self, nbest: Sequence[Sequence[Any]], other: Any) -> list[Any]:
+        """Return the best hypothesis of each n-best list of this search by the ranks of `other`."""
+        return [hypotheses[0] for hypotheses in nbest]

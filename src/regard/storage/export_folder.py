@@ -10,10 +10,12 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.core.files import read_fields, read_json, write_json
 from regard.core.version import __version__
+from regard.storage.output_folder import BASELINES
 
 FORMAT_VERSION = 1
 EXPORT_FILE = "export.json"
-COPIED_FILES = ("config.yaml", "run.json", "version.txt", "vocabulary")  # from the run folder
+# from the run folder
+COPIED_FILES = ("config.yaml", "run.json", "version.txt", "vocabulary", BASELINES)
 
 
 def check_out(out: Path, force: bool) -> None:

@@ -12,10 +12,12 @@ from regard.data.reading.lines import stem
 
 PSEUDO_LABELS = "pseudo_labels.jsonl"  # examples with labels and confidence of a teacher
 TENSORBOARD = "tensorboard"
+BASELINES = "baselines.json"  # fitted baselines
 RUN_FILES = (  # all files that training writes; the first one marks a run
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
     *("model.safetensors", "checkpoint", "checkpoint.tmp", "checkpoint.prev"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO_LABELS, TENSORBOARD),
+    BASELINES,
     "diagnosis.json",  # by regard diagnose
     "shortlist.safetensors",  # by regard shortlist
     "version.txt",  # written first and deleted last: marks a folder of regard

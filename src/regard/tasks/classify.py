@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.baselines import BaselineFit, MostFrequentLabel
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import write_json
@@ -20,7 +21,7 @@ from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import ClassifierPass, classifier_pass
-from regard.tasks.labeled_data import source_stats, text_or_vector
+from regard.tasks.labeled_data import neighbor_fits, source_stats, text_or_vector
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import predicted_and_expected
 
@@ -139,6 +140,11 @@ class ClassifyTask(Task):
         pairs = zip(*predicted_and_expected(predictions, examples), strict=True)
         correct = [set(y_pred) == set(y_true) for y_pred, y_true in pairs]
         return scores | {"ece": label_metrics.calibration_error(confidences, correct)}
+
+    def baseline_fits(self) -> list[BaselineFit]:
+        """Return the most frequent label and, for texts, the label of the nearest neighbor."""
+        constant = BaselineFit(MostFrequentLabel.name, MostFrequentLabel.fit)
+        return [constant, *neighbor_fits(self.source)]
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -1,11 +1,13 @@
-"""Functions shared by the tasks that predict labels or numbers."""
+"""Functions shared by several tasks, mainly those that predict labels or numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from regard.baselines import BaselineFit, NearestNeighbor, trigrams, words
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.data.corpus.corpora import Corpus
@@ -56,3 +58,11 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         vectors=0 if source.sequential else source.shape.size,
         source=source.kind,
     )
+
+
+def neighbor_fits(source: Input) -> list[BaselineFit]:
+    """Return the nearest neighbor, by words or character trigrams; none for vectors."""
+    if not source.sequential:
+        return []
+    fit = partial(NearestNeighbor.fit, trigrams if source.characters else words)
+    return [BaselineFit(NearestNeighbor.name, fit, stored=False)]

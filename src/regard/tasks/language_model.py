@@ -32,14 +32,15 @@ from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.inspection.language_model_pass import continuation_search, language_model_pass
 from regard.tasks.inspection.masked_pass import masked_pass
 from regard.tasks.rows import PromptRows
-from regard.tasks.task import Evaluation, Prediction, Task
+from regard.tasks.task import Evaluation, Prediction
 from regard.tasks.task_loss import losses
 from regard.tasks.token_nll import document_metrics, nll_metrics, stateful_nll, windowed_nll
+from regard.tasks.unigram_scoring import UnigramScoring
 
 NUM_SAMPLES = 2  # texts generated at each validation
 
 
-class LanguageModelTask(Task):
+class LanguageModelTask(UnigramScoring):
     """The language modeling task.
 
     chars: vocabulary of characters, if the model also reads the characters of words; otherwise
@@ -109,7 +110,9 @@ class LanguageModelTask(Task):
         """Return the data statistics from which default settings are chosen."""
         words = not self.tokenizer.characters
         tokens, outputs = int(corpus.lengths.sum()), len(self.tokenizer)
-        return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
+        return DataStats(
+            len(corpus), tokens, outputs, words, source=self.source.kind, target_tokens=tokens
+        )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Count the n-grams of the corpus: the closed-form solution of an n-gram model."""

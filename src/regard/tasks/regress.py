@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from regard.baselines import BaselineFit, MeanTarget
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_fields, write_json
@@ -153,6 +154,10 @@ class RegressTask(Task):
     ) -> WeightedScores:
         """Return r2, and rmse and mae in the unit of the data."""
         return measure_numbers(*predicted_and_expected(predictions, examples))
+
+    def baseline_fits(self) -> list[BaselineFit]:
+        """Return the mean of the training targets."""
+        return [BaselineFit(MeanTarget.name, MeanTarget.fit)]
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from regard.baselines import BaselineFit, MostFrequentTag, WordTags
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_fields, write_json
@@ -165,6 +166,10 @@ class TagTask(Task):
         """Return `accuracy`, `oov_accuracy`, `sentence_accuracy` and, for spans, `f1`."""
         words = [example.source for example in examples]
         return measure_tags(*predicted_and_expected(predictions, examples), words, self.knows)
+
+    def baseline_fits(self) -> list[BaselineFit]:
+        """Return the most frequent tag, of all words and per word."""
+        return [BaselineFit(one.name, one.fit) for one in (MostFrequentTag, WordTags)]
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -22,28 +22,23 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
-from regard.metrics.numbers import WeightedScores
 from regard.objectives import Objective
 from regard.search.callbacks import PartialHypothesis
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import SearchRequest, SearchResult
 from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.rows import InputRows, SourceRows
+from regard.tasks.scoring import Scoring
 from regard.tasks.task_loss import losses
 from regard.tasks.values import Constraints, Evaluation, InputItem, Prediction, to_text
 
-__all__ = [
-    "DataCheck",
-    "Evaluation",
-    "Prediction",
-    "Task",
-]
+__all__ = ["DataCheck", "Evaluation", "Prediction", "Task"]
 
 NUM_SAMPLES = 5  # predictions shown at each validation
 ONLY_TRANSDUCERS = "prefix, require, ban: only supported for task transduce"
 
 
-class Task(ABC):
+class Task(Scoring, ABC):
     """Base class of tasks, which encode data, decode model outputs and compute metrics."""
 
     kind: str
@@ -130,26 +125,6 @@ class Task(ABC):
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write the files that `TaskOptions.load` reads."""
-
-    def compute_metrics(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> WeightedScores | None:
-        """Return the metrics of the predictions; None if every metric is computed from the loss."""
-        return None
-
-    def score(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, float]:
-        """Return the metrics by name."""
-        metrics = self.compute_metrics(predictions, examples)
-        return {} if metrics is None else metrics.scores()
-
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """Return the 95 % bootstrap confidence interval of each metric."""
-        metrics = self.compute_metrics(predictions, examples)
-        return {} if metrics is None else metrics.intervals()
 
     def parse(self, text: str) -> Any:
         """Parse an input line into a source."""

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting, Options
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.open import DataSpec, TrainDev, open_pairs
+from regard.data.sources.sample import sample_pairs
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task
@@ -17,6 +21,9 @@ class TaskOptions(Options):
     """Base class of the options of all tasks."""
 
     kind: str
+    examples: int | None = Field(
+        None, gt=0, description="train on a random sample of this many examples; None: all"
+    )
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Read the data; return the training set and the dev set."""
@@ -29,6 +36,17 @@ class TaskOptions(Options):
     def hold_out(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Split the examples into a training set and a dev set."""
         return split_dev(pairs)
+
+    def sample(self, pairs: Sequence[Pair], seed: int) -> tuple[Sequence[Pair], list[str]]:
+        """Return the training set, reduced to `examples` examples, and a note about the sample."""
+        if self.examples is None:
+            return pairs, []
+        if self.examples >= len(pairs):
+            only = f"the training set has only {count_noun(len(pairs), 'example')}"
+            return pairs, [f"note: task.examples={self.examples}: {only}, all are used"]
+        taken = f"{self.examples:,} of {len(pairs):,} training examples"
+        note = f"note: task.examples={self.examples}: {taken}, sampled with training.seed={seed}"
+        return sample_pairs(pairs, self.examples, seed), [note]
 
     def trainable(
         self, pairs: Sequence[Pair], task: "Task | None" = None

@@ -3,11 +3,19 @@
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import nn
 
 from regard import metrics
+from regard.baselines import (
+    AffixRules,
+    Baseline,
+    BaselineFit,
+    CopySource,
+    MostFrequentTarget,
+)
 from regard.core.cache import cached, make_key
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -23,8 +31,10 @@ from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.models.encoder_decoder import EncoderDecoderOptions
+from regard.objectives import Objective
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.transducer_pass import TransducerPass, transducer_pass
+from regard.tasks.labeled_data import neighbor_fits
 from regard.tasks.sequence_decoding import SequenceDecoding
 from regard.tasks.task import DataCheck, Prediction, Task
 
@@ -103,9 +113,15 @@ class TransduceTask(SequenceDecoding, Task):
 
     def stats(self, corpus: Corpus) -> DataStats:
         """Return the data statistics from which default settings are chosen."""
-        tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
+        lengths, shape = corpus.lengths, self.source.shape
         return DataStats(
-            len(corpus), tokens, outputs, self.target.subwords, inputs=shape.size, source=shape.kind
+            len(corpus),
+            int(lengths.sum()),
+            len(self.target),
+            self.target.subwords,
+            inputs=shape.size,
+            source=shape.kind,
+            target_tokens=int(lengths[:, 1].sum()),
         )
 
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:
@@ -121,14 +137,42 @@ class TransduceTask(SequenceDecoding, Task):
     ) -> dict[str, float]:
         """Return exact_match, ser, cer, wer, bleu, chrf and short_bleu."""
         outputs = [prediction.text for prediction in predictions]
-        return metrics.score(outputs, self._references(examples), self.target.tokenize)
+        return metrics.score(outputs, self._references(examples), self.target.metric_tokens)
+
+    def score_variants(
+        self, variants: Sequence[Sequence[Prediction]], examples: Sequence[Example]
+    ) -> list[dict[str, float]]:
+        """Return the metrics of several lists of predictions for the same examples."""
+        outputs = [[prediction.text for prediction in predictions] for predictions in variants]
+        tokenize = self.target.metric_tokens
+        return metrics.score_variants(outputs, self._references(examples), tokenize)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """Return the 95 % bootstrap confidence interval of each metric."""
         outputs = [prediction.text for prediction in predictions]
-        return metrics.intervals(outputs, self._references(examples), self.target.tokenize)
+        return metrics.intervals(outputs, self._references(examples), self.target.metric_tokens)
+
+    def baseline_fits(self) -> list[BaselineFit]:
+        """Return copying and the nearest neighbor; affix rules too if sources are characters."""
+        if not self.source.sequential:
+            return [BaselineFit(MostFrequentTarget.name, MostFrequentTarget.fit)]
+        found = [BaselineFit(CopySource.name, CopySource.fit)]
+        if self.source.characters:
+            found.append(BaselineFit(AffixRules.name, AffixRules.fit))
+        return [*found, *neighbor_fits(self.source)]
+
+    def baseline_sources(self, sources: Sequence[Any]) -> list[str]:
+        """Return the sources as texts."""
+        return [self.source.text(source) for source in sources]
+
+    def score_baseline(
+        self, baseline: Baseline, examples: Sequence[Example], objective: Objective
+    ) -> dict[str, float]:
+        """Return the metrics of a baseline, without perplexity."""
+        texts = baseline.predict(self.baseline_sources([example.source for example in examples]))
+        return self.score([Prediction(self.target.normalize(t), None) for t in texts], examples)
 
     def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
         """Return the perplexity, from the loss without label smoothing."""
@@ -158,7 +202,7 @@ class TransduceTask(SequenceDecoding, Task):
         return load_check(found)
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
-        """Return the references normalized by the target tokenizer (whitespace)."""
+        """Return the references as the target tokenizer would write them (whitespace, NFC)."""
         return [[self.target.normalize(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:

@@ -29,7 +29,13 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text, TextInput, text_like
-from regard.inputs.tokenizers import SideOptions, choose_sides, choose_target
+from regard.inputs.tokenizers import (
+    SideOptions,
+    check_form,
+    choose_sides,
+    choose_target,
+    tokenizer_settings,
+)
 from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.transduce import TransduceTask
@@ -125,7 +131,12 @@ class TransduceOptions(TaskOptions):
         assert isinstance(options.source, Text)
         sides = ("source", "target") if options.shared_vocab else ("source",)
         texts = side_texts(pairs, *sides)
-        source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
+        source = build_tokenizer(
+            options.source.tokenizer,
+            texts,
+            options.source.vocab_size,
+            options.source.normalization,
+        )
         target = source if options.shared_vocab else options.target_tokenizer(pairs)
         return (
             _with_length_ratio(_text_input(source), target, options, pairs),
@@ -151,7 +162,10 @@ class TransduceOptions(TaskOptions):
     def target_tokenizer(self, pairs: Sequence[Pair]) -> Tokenizer:
         """Train a tokenizer on the targets of these pairs."""
         return build_tokenizer(
-            self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
+            self.target.tokenizer,
+            side_texts(pairs, "target"),
+            self.target.vocab_size,
+            self.target.normalization,
         )
 
     def _filled(
@@ -168,12 +182,13 @@ class TransduceOptions(TaskOptions):
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """Fit the task with the vocabularies of `like`, which may lack a target vocabulary."""
         assert isinstance(self.source, Text)
-        source = text_like(like.source, self.source.tokenizer).tokenizer
+        source = text_like(like.source, self.source).tokenizer
         tree = self.model_dump()
-        tree["source"] = Text(tokenizer=source.kind, lowercase=False).model_dump()
+        tree["source"] = Text(**tokenizer_settings(source), lowercase=False).model_dump()
         if like.kind == self.kind:
             target = like.target
-            tree |= {"target": {"tokenizer": target.kind, "vocab_size": None}}
+            check_form("task.target", self.target.normalization, target.normalization)
+            tree["target"] = tokenizer_settings(target)
             tree["shared_vocab"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)

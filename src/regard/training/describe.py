@@ -47,6 +47,8 @@ def _write_settings(run: Run) -> None:
     write_text(run.folder / "config.yaml", run.config.dump())
     run.task.save(run.folder)
     settings = {"changed": changed(run.config), "auto": [asdict(s) for s in run.auto_settings]}
+    if run.user_settings is not None:
+        settings["user"] = sorted(run.user_settings)
     write_json(run.folder / "settings.json", settings)
     if run.check is not None:
         write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})

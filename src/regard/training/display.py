@@ -3,6 +3,7 @@
 import itertools
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.core.formatting import duration
+from regard.core.options import AutoSetting
 from regard.training.log import Display, ValidationResult
 from regard.training.loop import StepRecord
 from regard.training.run import Run
@@ -42,15 +44,19 @@ class PlainDisplay(Display):
         """Print the data check, the automatic settings and the model size."""
         for line in (run.check.short() if run.check else []) + run.notes:
             self.print(line, "yellow" if line.startswith("warning:") else "")
-        for reason, settings in itertools.groupby(run.auto_settings, key=lambda one: one.reason):
-            values = ", ".join(f"{setting.key}={setting.value}" for setting in settings)
-            self.print(f"auto: {values} ({reason})")
+        self.print_auto(run.auto_settings)
         device = run.device.type
         self.print(
             f"model: {run.parameters:,} parameters, device {device}, run folder {run.folder}"
         )
         if run.state.step:
             self.print(f"resumed at step {run.state.step}")
+
+    def print_auto(self, auto_settings: Sequence[AutoSetting]) -> None:
+        """Print one line per reason with the automatic settings."""
+        for reason, settings in itertools.groupby(auto_settings, key=lambda one: one.reason):
+            values = ", ".join(f"{setting.key}={setting.value}" for setting in settings)
+            self.print(f"auto: {values} ({reason})")
 
     def step(self, run: Run, record: StepRecord, speed: float) -> None:
         """Print a progress line every few seconds."""
@@ -74,12 +80,12 @@ class PlainDisplay(Display):
         scores = result.evaluation.scores
         value = format_score(metric, scores[metric], 2)
         self.last_score = f"dev {metric} {format_score(metric, scores[metric], 1)}"
-        best = " (best so far)" if result.best else ""
+        saved = f" ({result.saved})" if result.saved else ""
         named = [name for name in EXTRA_METRICS if name in scores and name != metric]
         others = "".join(f", {name} {format_score(name, scores[name], 2)}" for name in named)
         subset = f"{len(result.examples):,} of " if len(result.examples) < len(run.dev) else ""
         self.print(
-            f"step {run.state.step}: dev {metric} {value}{best}{others} "
+            f"step {run.state.step}: dev {metric} {value}{saved}{others} "
             f"on {subset}{run.task.count_label(len(run.dev))} of dev",
             "bold",
         )
@@ -89,6 +95,7 @@ class PlainDisplay(Display):
     def finished(self, run: Run, result: ValidationResult) -> None:
         """Print the scores of the best model on the full dev set."""
         self.close()
+        self.print_auto(result.tuned)
         metric = run.task.metric
         self.print(
             f"done: {run.state.step} steps in {duration(run.state.seconds)}; "
@@ -103,6 +110,12 @@ class PlainDisplay(Display):
                 interval = f"   (95 %: {low} to {high})"
             value = format_score(name, result.evaluation.scores[name], 2)
             self.print(f"  dev {name:<18} {value:>8}{interval}")
+        for baseline in result.baselines.scores[:1]:
+            name = metric if metric in baseline.scores else next(iter(baseline.scores))
+            value = format_score(name, baseline.scores[name], 2)
+            self.print(f"  baseline {name:<13} {value:>8}   ({baseline.name})")
+        for line in result.baselines.notes:
+            self.print(f"note: {line}")
         self.print(f"report: {run.folder / 'report.html'}")
         self.print(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")
 

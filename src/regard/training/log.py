@@ -3,14 +3,16 @@
 import contextlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.core import parallel
+from regard.core.options import AutoSetting
 from regard.data.reading.read import Example
 from regard.optim.gradient_noise import scale
+from regard.tasks.baselines import BaselineResults
 from regard.tasks.values import Evaluation
 from regard.training.loop import StepRecord
 from regard.training.run import Run
@@ -38,15 +40,19 @@ class Display:
 class ValidationResult:
     """The result of a validation.
 
-    examples: the dev examples that were scored. best: whether the model is the best so far.
-    intervals: confidence interval of each metric. samples: example predictions to show.
+    examples: the dev examples that were scored. saved: why the model was saved; empty if an
+    earlier model stays. intervals: confidence interval of each metric. samples: example
+    predictions to show. tuned: search settings tuned on the dev set. baselines: their scores on
+    the full dev set, at the end of training.
     """
 
     evaluation: Evaluation
     examples: list[Example]
-    best: bool
+    saved: str
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     samples: list[dict[str, Any]] = field(default_factory=list)
+    tuned: Sequence[AutoSetting] = ()
+    baselines: BaselineResults = field(default_factory=BaselineResults)
 
 
 class Log:

@@ -13,6 +13,7 @@ from regard.data.sources.open import DataSpec
 from regard.storage.pseudo_labels import read_pseudo_labels
 from regard.storage.run_files import read_config
 from regard.training.run import Run, TrainingState
+from regard.training.search_tuning import restore_settings
 from regard.training.start import resume_run
 from regard.training.train_folder import TrainArgs
 from regard.views.report import write_report
@@ -41,6 +42,7 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
     train = args.data if args.data.is_given() else DataSpec(**metadata.get("data", {}))
     dev = args.dev if args.dev.is_given() else DataSpec(**metadata.get("dev", {}))
     data = parallel.main_process_first(lambda: config.task.open(train, dev))
+    data.train, _ = config.task.sample(data.train, config.training.seed)
     pseudo_labels = read_pseudo_labels(folder)
     run = resume_run(
         folder, [*data.train, *pseudo_labels] if pseudo_labels else data.train, data.dev
@@ -50,6 +52,7 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
         if parallel.is_main_process():
             write_report(folder)  # the run may have been killed before writing it
         return None
+    restore_settings(run)
     if parallel.is_main_process():
         for temporary in folder.glob(".*.new"):
             temporary.unlink()

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
-from regard.data.reading.read import Example
+from regard.data.reading.read import Example, Pair
 from regard.data.tensors.tree import Tree
 from regard.optim.average import Average
 from regard.tasks.task import DataCheck, Task
@@ -40,6 +41,7 @@ class TrainingState:
     validated_step: int = -1
     last_tenth: int = 0
     next_validation_at: float = 0.0
+    validation_seconds: float = 0.0  # duration of the last validation
     saved_seconds: float = 0.0
     loss_scale: float = 65536.0  # float16: factor applied to the loss
     steps_since_rescale: int = 0  # updates since loss_scale changed
@@ -65,10 +67,13 @@ class Run:
     batches: int = 1  # per update, over all processes
     check: DataCheck | None = None
     auto_settings: list[AutoSetting] = field(default_factory=list)
+    user_settings: frozenset[str] | None = None  # keys set by the recipe or the user, if known
     notes: list[str] = field(default_factory=list)
     pretrained_weights: list[str] = field(
         default_factory=list
     )  # names of weights copied from another model
+    # Training examples to fit baselines on, and a note if they are a sample; main process only.
+    baseline_data: tuple[Sequence[Pair], str] = ((), "")
     carry: Tree = None  # state carried over to the next batch, for sequential corpora
     previous_gradients: list[torch.Tensor] = field(default_factory=list)  # see gradient_noise.py
     interrupted: list[int] = field(default_factory=list)  # received signals

@@ -1,16 +1,18 @@
 """Creation of a new run, and restoration of a run from its last checkpoint."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from regard.config.defaults import fill_defaults
-from regard.config.load import Config
+from regard.config.load import Config, user_settings
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import read_json
+from regard.core.machine import Machine, measure_machine
 from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
@@ -38,16 +40,22 @@ def start_run(
     """Return a new run, optionally initialized from a pretrained model. Write no files."""
     if not dev:
         raise UserError("the dev set is empty: it is needed to select the best model")
+    set_by_user = user_settings(config)
     inherited: list[AutoSetting] = []
     if pretrained is not None:
         config, inherited = inherit_options(config, pretrained)
     like = pretrained.task if pretrained is not None else None
     fitted = parallel.main_process_first(lambda: _fit(config, train, like))
-    task, corpus, options, auto_settings, notes = fitted
+    task, kept, corpus, options, auto_settings, notes = fitted
     config = config.model_copy(update={"task": options})
-    config, more = fill_defaults(config, task.stats(corpus))
-    run = _assemble(folder, config, task, corpus, dev, pretrained)
+    stats = task.stats(corpus)
+    if config.training.budget:
+        measured = measure_machine() if parallel.is_main_process() else Machine()
+        stats = replace(stats, machine=parallel.broadcast(measured))
+    config, more = fill_defaults(config, stats)
+    run = _assemble(folder, config, task, (kept, corpus), dev, pretrained)
     run.auto_settings, run.notes = inherited + auto_settings + more, notes
+    run.user_settings = set_by_user
     if pretrained is not None:
         run.notes.append(
             f"initialized {len(run.pretrained_weights):,} weight tensors from {pretrained.folder}"
@@ -58,17 +66,18 @@ def start_run(
 
 def _fit(
     config: Config, train: Sequence[Pair], like: Task | None
-) -> tuple[Task, Corpus, Any, list[AutoSetting], list[str]]:
+) -> tuple[Task, Sequence[Pair], Corpus, Any, list[AutoSetting], list[str]]:
     """Fit the task to the training data, e.g. build its vocabularies.
 
-    Return the task, the corpus, the complete options, the automatic settings, and notes to print.
+    Return the task, the examples to train on, their corpus, the complete options, the automatic
+    settings, and notes to print.
     like: the task of the pretrained model, whose vocabularies are reused.
     """
     task, options, auto_settings = config.task.fit(
         config.task.trainable(train)[0], config.model, like
     )
     kept, notes = options.trainable(train, task)
-    return task, task.corpus(kept), options, auto_settings, notes
+    return task, kept, task.corpus(kept), options, auto_settings, notes
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
@@ -81,7 +90,7 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
         folder,
         config,
         task,
-        task.corpus(kept),
+        (kept, task.corpus(kept)),
         dev,
         weight_names=metadata.get("pretrained_weights", []),
     )
@@ -109,16 +118,17 @@ def _assemble(
     folder: Path,
     config: Config,
     task: Task,
-    corpus: Corpus,
+    train: tuple[Sequence[Pair], Corpus],
     dev: Sequence[Pair],
     pretrained: PretrainedModel | None = None,
     weight_names: Sequence[str] = (),
 ) -> Run:
     """Seed torch, build model and optimizers from a complete configuration, and return the run.
 
-    weight_names: on resume, the weights that came from a pretrained model.
+    train: the training examples, and their corpus. weight_names: on resume, the weights that came
+    from a pretrained model.
     """
-    training = config.training
+    training, (pairs, corpus) = config.training, train
     torch.manual_seed(training.seed)
     device = parallel.device()
     model = task.build(config.model)
@@ -162,4 +172,5 @@ def _assemble(
         device=device,
         batches=training.accumulation_steps * parallel.world_size(),
         pretrained_weights=names,
+        baseline_data=task.baseline_sample(pairs) if parallel.is_main_process() else ((), ""),
     )

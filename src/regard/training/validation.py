@@ -15,14 +15,19 @@ from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.reading.read import Example
 from regard.inference.predictor import Predictor
+from regard.storage.baseline_file import write_baselines
 from regard.storage.weights import load_weights, save_weights
+from regard.tasks.baselines import BaselineResults, fit_baselines, score_baselines
 from regard.tasks.values import Evaluation
 from regard.training.log import ValidationResult, append
+from regard.training.loop import progress_fraction
 from regard.training.run import Run
+from regard.training.search_tuning import save_tuning, tune_search
 from regard.training.update import divergence_help
 from regard.views.report import write_report
 
 TRAINING_RATIO = 30  # with a budget: training time between validations / validation time
+FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
 MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
 
@@ -38,7 +43,8 @@ def validation_examples(run: Run) -> list[Example]:
 def validate(run: Run, examples: list[Example]) -> ValidationResult:
     """Score the model and log the result; save the model if it is the best so far.
 
-    The scored and saved weights are averaged, if training keeps an average.
+    At the end of training, also save it if it is at most half a standard error worse. The scored
+    and saved weights are averaged, if training keeps an average.
     """
     state, metric = run.state, run.task.metric
     start = time.monotonic()
@@ -46,13 +52,14 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
     with averaged(run):
         result = evaluate(run, examples)
         gain = _gain(run, result)
-        if gain >= 0:  # of equal models keep the later; only a gain resets the patience
+        saved = _saved(run, gain, len(examples))
+        if saved:
             state.best_score, state.best_step = result.scores[metric], state.step
             save_weights(run.model, run.folder / "model.safetensors")
-    state.next_validation_at = state.seconds + TRAINING_RATIO * parallel.broadcast(
-        time.monotonic() - start
-    )
+    state.validation_seconds = parallel.broadcast(time.monotonic() - start)
+    state.next_validation_at = state.seconds + TRAINING_RATIO * state.validation_seconds
     state.validated_step = state.step
+    # only a gain resets the patience
     state.validations_without_gain = 0 if gain > 0 else state.validations_without_gain + 1
     samples = run.task.samples(result, examples)
     record = {
@@ -68,7 +75,7 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
         for sample in samples:
             append(run.folder, "samples.jsonl", {"step": state.step, **sample})
         write_report(run.folder)
-    return ValidationResult(result, examples, gain >= 0, samples=samples)
+    return ValidationResult(result, examples, saved, samples=samples)
 
 
 def evaluate(run: Run, examples: list[Example]) -> Evaluation:
@@ -95,6 +102,22 @@ def _gain(run: Run, result: Evaluation) -> float:
     return 1.0 if best is None else sign * (result.scores[metric] - best)
 
 
+def _saved(run: Run, gain: float, examples: int) -> str:
+    """Return why to save the model; empty to keep an earlier model.
+
+    Of equal models, the later is saved. A maximum over noisy scores prefers lucky models, so the
+    last model, whose learning rate has decayed, wins unless an earlier one is clearly better.
+    """
+    if gain >= 0:
+        return "best so far"
+    best = run.state.best_score
+    assert best is not None
+    error = metrics.standard_error(run.task.metric, best, examples)
+    if progress_fraction(run) >= 1 and -gain <= FINAL_TOLERANCE * error:
+        return "final model, within half a standard error of the best"
+    return ""
+
+
 @contextlib.contextmanager
 def averaged(run: Run) -> Iterator[None]:
     """Use averaged weights inside the block, if training keeps an average."""
@@ -114,10 +137,10 @@ def averaged(run: Run) -> Iterator[None]:
 
 
 def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
-    """Score the best model on the full dev set, as `regard evaluate` does, and write the report.
+    """Tune the search, score the best model as `regard evaluate` does, and write the report.
 
-    The last validation is reused if it scored the best model on the full dev set and calibration
-    changed nothing.
+    The last validation is reused if it scored the best model on the full dev set, and neither
+    calibration nor the tuning of the search changed anything.
     """
     parallel.barrier()  # wait until the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
@@ -127,11 +150,15 @@ def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
         if parallel.is_main_process():
             run.task.save(run.folder)
         last = None
-    if last is not None and last.best and last.examples is run.dev:
+    tuned = tune_search(run, validation_examples(run))
+    if tuned:
+        last = None
+    if last is not None and last.saved and last.examples is run.dev:
         result = last.evaluation
     else:
         result = evaluate(run, run.dev)
     intervals = run.task.intervals(result.predictions, run.dev)
+    baselines = dev_baselines(run) if parallel.is_main_process() else BaselineResults()
     record = {
         "kind": "final",
         "step": run.state.best_step,
@@ -140,11 +167,27 @@ def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
         "examples": len(run.dev),
         "details": result.details,
         "signatures": run.task.signatures(run.dev),
+        "baselines": baselines.as_list(),
+        "baseline_notes": baselines.notes,
         "elapsed_seconds": run.state.seconds,
     }
     if parallel.is_main_process():
+        if tuned:
+            save_tuning(run, tuned)
         append(run.folder, "metrics.jsonl", record)
         write_json(run.folder / "scores.json", record)
         write_report(run.folder)
         shutil.rmtree(run.folder / "checkpoint.prev", ignore_errors=True)  # the run is finished
-    return ValidationResult(result, run.dev, True, intervals)
+    return ValidationResult(result, run.dev, "best", intervals, tuned=tuned, baselines=baselines)
+
+
+def dev_baselines(run: Run) -> BaselineResults:
+    """Fit the baselines, store them in the run folder, and return their scores on the dev set."""
+    pairs, sample = run.baseline_data
+    notes = [f"baselines: {sample}"] if sample else []
+    fitted = fit_baselines(run.task, run.task.baseline_fits(), pairs, notes)
+    try:
+        write_baselines(run.folder, fitted, sample)
+    except UnicodeError:  # lone surrogates, from Python
+        notes.append("baselines: not stored: the training data is not valid Unicode")
+    return score_baselines(run.task, fitted, run.dev, run.config.objective, notes)

@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.data.tokenizers.tokenizer import COPY, TABLES, TableTokenizer, Tokenizer
+from regard.data.tokenizers.normalized import FORMS, NormalizedTokenizer, normalized
+from regard.data.tokenizers.tables import TABLES
+from regard.data.tokenizers.tokenizer import COPY, TableTokenizer, Tokenizer
 
 KINDS = (*TABLES, "bpe", "unigram")
 IMPORTED = {"marian": "it comes with an imported model: train --init-from that model"}
 
 
-def build_tokenizer(kind: str, texts: Sequence[str], size: int | None = None) -> Tokenizer:
+def build_tokenizer(
+    kind: str, texts: Sequence[str], size: int | None = None, normalization: str = "none"
+) -> Tokenizer:
     """Return a tokenizer for the texts, most frequent tokens first.
 
     size: maximum number of tokens, without special tokens. Default: all characters, all
     whitespace-separated tokens, 30,000 words, or a number of subwords that grows with the text.
+    normalization: Unicode normalization form of the texts: none, nfc or nfd.
     """
     if kind not in KINDS:
         raise UserError(
@@ -25,21 +30,26 @@ def build_tokenizer(kind: str, texts: Sequence[str], size: int | None = None) ->
         )
     if size is not None and size < 1:
         raise UserError(f"vocab_size: expected 1 or more, found {size}")
-    return _class(kind).build(texts, size)
+    return _normalizing(_class(kind).build(normalized(texts, normalization), size), normalization)
 
 
 def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     """Return the tokenizer that `save(folder, name)` wrote."""
-    kind, tokens = _read(folder / f"{name}.json")
-    return _class(kind).load(folder / f"{name}.model", tokens)
+    kind, tokens, normalization = _read(folder / f"{name}.json")
+    return _normalizing(_class(kind).load(folder / f"{name}.model", tokens), normalization)
 
 
 def load_table(folder: Path, name: str) -> TableTokenizer:
     """Return a saved TableTokenizer; raise UserError for other kinds."""
-    kind, tokens = _read(folder / f"{name}.json")
+    kind, tokens, _ = _read(folder / f"{name}.json")
     if kind not in TABLES:
         raise UserError(f"{folder / name}.json: expected a list of tokens", help=COPY)
     return TABLES[kind](tokens)
+
+
+def _normalizing(tokenizer: Tokenizer, normalization: str) -> Tokenizer:
+    """Return the tokenizer, which normalizes texts unless `normalization` is none."""
+    return NormalizedTokenizer(tokenizer, normalization) if normalization in FORMS else tokenizer
 
 
 def _class(kind: str) -> type[Tokenizer]:
@@ -52,11 +62,12 @@ def _class(kind: str) -> type[Tokenizer]:
     return next(one for one in pieces if one.kind == kind)
 
 
-def _read(path: Path) -> tuple[str, list[str]]:
-    """Return the kind and the tokens of a saved tokenizer."""
+def _read(path: Path) -> tuple[str, list[str], str]:
+    """Return the kind, the tokens and the normalization form of a saved tokenizer."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         kind, tokens = content["kind"], content["tokens"]
+        normalization = content.get("normalization", "none")  # files of older versions lack it
         known = kind in (*KINDS, *IMPORTED) and all(isinstance(token, str) for token in tokens)
     except FileNotFoundError:
         raise UserError(f"{path}: missing vocabulary", help=COPY) from None
@@ -64,4 +75,8 @@ def _read(path: Path) -> tuple[str, list[str]]:
         raise UserError(f"{path}: corrupted vocabulary ({error})", help=COPY) from None
     if not known:
         raise UserError(f"{path}: corrupted, or written by a newer regard: kind '{kind}'")
-    return kind, tokens
+    if normalization not in ("none", *FORMS):
+        raise UserError(
+            f"{path}: corrupted, or written by a newer regard: normalization '{normalization}'"
+        )
+    return kind, tokens, normalization

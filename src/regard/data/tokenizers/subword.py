@@ -51,9 +51,8 @@ class PieceTokenizer(Tokenizer):
     def encode_attached(self, text: str) -> list[int]:
         return drop_leading_marker(self.tokenize(MARKER + text), self.encode(MARKER + text))
 
-    def save(self, folder: Path, name: str) -> None:
-        write_bytes(folder / f"{name}.model", self._model)
-        super().save(folder, name)
+    def save_model(self, path: Path) -> None:
+        write_bytes(path, self._model)
 
 
 class SubwordTokenizer(PieceTokenizer):

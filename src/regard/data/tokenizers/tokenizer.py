@@ -27,10 +27,11 @@ UNKNOWN_TEXT = "\u2047"  # shown instead of UNK: a double question mark
 class Tokenizer(ABC):
     """Base class of tokenizers: split text into tokens, encode it as ids, decode ids."""
 
-    kind: ClassVar[str]
-    whole_words: ClassVar[bool] = False  # whether a word is always one token
-    characters: ClassVar[bool] = False  # whether tokens are characters
-    subwords: ClassVar[bool] = False  # whether tokens are words or pieces of words
+    kind: str
+    whole_words: bool = False  # whether a word is always one token
+    characters: bool = False  # whether tokens are characters
+    subwords: bool = False  # whether tokens are words or pieces of words
+    normalization: str = "none"  # Unicode normalization form of the texts: nfc, nfd or none
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._names = [*SPECIALS, *tokens]
@@ -76,8 +77,14 @@ class Tokenizer(ABC):
 
     def save(self, folder: Path, name: str) -> None:
         """Write `name.json` (and `name.model` for subwords) to the folder."""
-        content = {"kind": self.kind, "tokens": self._names[len(SPECIALS) :]}
+        self.save_model(folder / f"{name}.model")
+        tokens = self._names[len(SPECIALS) :]
+        content = {"kind": self.kind, "normalization": self.normalization, "tokens": tokens}
         write_json(folder / f"{name}.json", content)
+
+    def save_model(self, path: Path) -> None:
+        """Write the subword model, if there is one."""
+        return
 
     def encode_attached(self, text: str) -> list[int]:
         """Return the ids of the text if it follows other text without a space.
@@ -104,6 +111,10 @@ class Tokenizer(ABC):
     def normalize(self, text: str) -> str:
         """Return the text as `decode` would write it, e.g. without repeated spaces."""
         return text
+
+    def metric_tokens(self, text: str) -> list[str]:
+        """Return the tokens of a text that error rates count, without Unicode normalization."""
+        return self.tokenize(text)
 
     def name(self, id: int) -> str:
         """Return a printable name of the token with this id, e.g. with visible whitespace."""
@@ -215,11 +226,6 @@ class WordTokenizer(TableTokenizer):
             attached = len(token) > 1 and token[0] == ATTACHED
             text += token[1:] if attached else " " + token
         return text[1:] if text.startswith(" ") else text
-
-
-TABLES: dict[str, type[TableTokenizer]] = {
-    table.kind: table for table in (CharTokenizer, WordTokenizer, WhitespaceTokenizer)
-}
 
 
 def count_tokens(tokens: Iterable[str], size: int | None = None) -> WhitespaceTokenizer:

@@ -99,7 +99,11 @@ def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
 
 def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
     """Return the settings `task` of regard. found: the weights so far, by our names."""
-    side: dict[str, Any] = {"tokenizer": "marian", "vocab_size": None}
+    side: dict[str, Any] = {
+        "tokenizer": "marian",
+        "vocab_size": None,
+        "normalization": "none",
+    }
     source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
     task = {"kind": "transduce", "source": source, "target": side}

@@ -15,14 +15,13 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.data.sources.open import DataSpec
 from regard.data.tensors.padded import Batch
 from regard.inference.predictor import Predictor
 from regard.objectives import Loss
 from regard.storage.model_folder import not_a_model_message
-from regard.storage.pseudo_labels import read_pseudo_labels
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
+from regard.storage.training_data import read_training_data
 from regard.storage.weights import load_weights
 from regard.tasks.task import Task
 from regard.training.transfer import freeze
@@ -136,32 +135,14 @@ def read_run(folder: Path) -> DiagnosedRun:
             help="train first: regard train DATA",
         )
     task = config.task.load(folder)
-    train, dev, why_no_data = _data(folder, config, record, task)
+    train, dev, why_no_data = read_training_data(folder, config, task, record.facts)
     device = parallel.device()
     model, why_no_model = _model(folder, config, task, device)
     examples = len(train)
     rng = random.Random(0)
-    train, dev = (rng.sample(part, min(MAX_TRAIN, len(part))) for part in (train, dev))
+    some, held_out = (rng.sample(part, min(MAX_TRAIN, len(part))) for part in (train, dev))
     why = why_no_data, why_no_model
-    return DiagnosedRun(folder, config, record, task, device, train, dev, examples, model, *why)
-
-
-def _data(
-    folder: Path, config: Config, record: RunFolder, task: Task
-) -> tuple[list[Pair], list[Pair], str]:
-    """Return the training and dev examples, and the reason if they are missing."""
-    spec, dev = (record.facts.get(part) for part in ("data", "dev"))
-    if not isinstance(spec, dict) or not DataSpec(**spec).is_given():
-        return [], [], "run.json does not name the data files"
-    if spec.get("data") == "-":
-        return [], [], "the data came from standard input"
-    try:
-        data = config.task.open(DataSpec(**spec), DataSpec(**(dev or {})))
-        labeled = read_pseudo_labels(folder)
-        train, _ = config.task.trainable([*data.train, *labeled] if labeled else data.train, task)
-    except (UserError, OSError) as error:
-        return [], [], f"the data cannot be read: {error}"
-    return train, data.dev, ""
+    return DiagnosedRun(folder, config, record, task, device, some, held_out, examples, model, *why)
 
 
 def _model(

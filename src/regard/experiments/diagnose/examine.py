@@ -10,6 +10,11 @@ from typing import NamedTuple
 import torch
 
 from regard.config.load import flatten
+from regard.experiments.diagnose.baseline_stats import (
+    baseline_statistics,
+    baseline_verdicts,
+    why_no_baseline,
+)
 from regard.experiments.diagnose.curves import curve_statistics
 from regard.experiments.diagnose.data import dependence_statistics, token_statistics
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun, read_run
@@ -37,6 +42,7 @@ class Probe(NamedTuple):
 
 PROBES = (
     Probe("curve", "training curves", curve_statistics),
+    Probe("baselines", "baselines on dev", baseline_statistics, ("baselines",)),
     Probe("tokens", "tokens and lengths", token_statistics, ("data",)),
     Probe(
         "distribution_shift",
@@ -71,6 +77,7 @@ def _missing(subject: DiagnosedRun) -> dict[str, str]:
     elif min(len(part) for part in texts(subject, sides(subject)[0])) < DEV:
         no_texts = f"fewer than {DEV} texts in train or dev"
     return {
+        "baselines": why_no_baseline(subject),
         "data": subject.why_no_data,
         "texts": no_texts,
         "model": subject.why_no_model,
@@ -124,4 +131,4 @@ def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Findin
         found = [f for f in found if f.name not in ("not-converged", "loss-spikes")]
     if not names:
         found += no_better_than_baseline(stats)
-    return ranked(found)
+    return ranked([*found, *baseline_verdicts(stats)])

@@ -23,6 +23,7 @@ ORDER = (
     "too-little-data",
     "overfitting",
     "no-better-than-baseline",
+    "dev-no-better-than-baseline",
     "cannot-overfit-one-batch",
     "predictions-collapsed",
     "predictions-empty",

@@ -6,9 +6,14 @@
   const ATTACHED = "\uffed"; // marks a word without a space before it
 
   const visible = (token) => token.replace(/^\u25cc(?=\p{M})/u, "").replaceAll("\u2423", " ");
+  const isFeature = (token) => token !== undefined && /^[;|,]./u.test(token);
+  const feature = (token, position, tokens) =>
+    isFeature(token) ? token.slice(isFeature(tokens[position - 1]) ? 0 : 1) : visible(token);
   const DETOKENIZERS = [
     (tokens) => tokens.join("").replaceAll("\u2581", " ").replace(/^ /, ""),
     (tokens) => tokens.map(visible).join(""),
+    (tokens) => tokens.map(visible).join("").normalize("NFC"), // task.target.normalization=nfd
+    (tokens) => tokens.map(feature).join(""),
     (tokens) => tokens.join(" ").replaceAll(` ${ATTACHED}`, ""),
   ];
 

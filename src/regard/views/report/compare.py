@@ -93,17 +93,20 @@ def _best_section(runs: Sequence[RunSummary], names: list[str]) -> str:
         f"{format_score(metric, min(ends))} to {format_score(metric, max(ends))}" if scale else ""
     )
     top = best_of(metric)((best.value for best in found), default=None)
+    omitted = set() if any(best.baseline for best in found) else {"baseline"}
     rows = []
     for index, (run, name) in enumerate(zip(runs, names, strict=True)):
         kind = ' class="main"' if run.best and run.best.value == top else ""
         inside = "".join(
             f'<td class="{style}" data-label="{escape(label)}">{text or DASH}</td>'
             for style, label, text in _cells(run, scale)
+            if label not in omitted
         )
         rows.append(f'<tr{kind}><th scope="row">{run_label(index, name)}</th>{inside}</tr>')
     head = "".join(
         f'<th class="{style}" scope="col">{escape(span if style == "strip" else label)}</th>'
         for style, label, _ in _cells(runs[0], scale)
+        if label not in omitted
     )
     rows = ["<tbody>", *rows, "</tbody>"]
     return section(
@@ -127,6 +130,7 @@ def _cells(run: RunSummary, scale: Scale | None) -> list[tuple[str, str, str]]:
         ("number value", metric_label(run.metric, run.run), value),
         ("number", "95 % interval", best.interval if best else ""),
         ("strip", "", strip),
+        ("number", "baseline", best.baseline_text(2) if best else ""),
         ("number", "best step", _count(best.step if best else None)),
         ("number", "steps", _count(run.most("step"))),
         ("number", "time", duration(run.most("elapsed_seconds") or 0.0)),

@@ -75,10 +75,12 @@ def _top(run: RunFolder, main: Headline | None) -> str:
         known = METRICS.get(main.metric)
         sign = "<small>%</small>" if known and known.is_percentage else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
+        base = main.baseline
+        baseline = f"; baseline {main.baseline_text()} ({base.name})" if base else ""
         score = (
             f'<span class="label">{escape(metric_label(main.metric, run))}</span>'
             f'<span class="value">{format_score(main.metric, main.value)}{sign}</span>'
-            f'<span class="note">{interval}{escape(main.origin)}</span>'
+            f'<span class="note">{interval}{escape(main.origin + baseline)}</span>'
         )
     else:
         score = '<span class="label">no score yet</span><span class="value">&ndash;</span>'
@@ -120,12 +122,10 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
     if main:
         label = metric_label(main.metric, run)
         measured = points(run.dev, "scores", main.metric)
-        latest_first = reversed(measured)  # training keeps the later of equal scores
-        best = best_of(main.metric)(latest_first, key=lambda point: point[1], default=None)
-        text = f"best {format_score(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
+        mark, text = _marked(measured, main.metric, run.final)
         title = label[0].upper() + label[1:] + " (dev)"
         lines = [Series(label, measured)]
-        figures.append(_wide(plot_curves(title, lines, mark=best, note=text, from_zero=False)))
+        figures.append(_wide(plot_curves(title, lines, mark=mark, note=text, from_zero=False)))
     for title, key in [
         ("Learning rate", "lr"),
         ("Gradient norm", "grad_norm"),
@@ -136,6 +136,22 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
         )
     curves = "".join(figures)
     return section("Training", f'<div class="curves">{curves}</div>' if curves else "")
+
+
+def _marked(
+    measured: list[tuple[float, float]], metric: str, final: Record
+) -> tuple[tuple[float, float] | None, str]:
+    """Return the validation of the saved model, and a note on it.
+
+    It is the best one, unless a finished run kept a later model with a similar score.
+    """
+    latest_first = measured[::-1]  # training keeps the later of equal scores
+    best = best_of(metric)(latest_first, key=lambda point: point[1], default=None)
+    saved = next((point for point in latest_first if point[0] == final.get("step")), best)
+    if saved is None:
+        return None, ""
+    word = "best" if saved == best else "kept"
+    return saved, f"{word} {format_score(metric, saved[1])} at step {saved[0]:,.0f}"
 
 
 def _wide(figure: str) -> str:

@@ -37,15 +37,26 @@ def task_view(run: RunFolder) -> TaskView:
     return TASKS.get(str(run.facts.get("task")), TaskView())
 
 
+class Baseline(NamedTuple):
+    """The scores of a trivial baseline on the dev set."""
+
+    name: str
+    scores: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Headline:
-    """The main score. origin: a text such as `500 dev examples`. bounds: 95 % interval."""
+    """The main score. origin: a text such as `500 dev examples`. bounds: 95 % interval.
+
+    baseline: the best one, if it has this metric.
+    """
 
     metric: str
     value: float
     origin: str
     step: float | None = None
     bounds: tuple[float, float] | None = None
+    baseline: "Baseline | None" = None
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -56,6 +67,11 @@ class Headline:
     def interval(self) -> str:
         """The interval as text, or an empty string."""
         return _interval(self.metric, self.bounds)
+
+    def baseline_text(self, digits: int = 1) -> str:
+        """Return the score of the baseline as text, or an empty string."""
+        base = self.baseline.scores[self.metric] if self.baseline else None
+        return "" if base is None else format_score(self.metric, base, digits)
 
 
 def metric_label(name: str, run: RunFolder) -> str:
@@ -92,7 +108,8 @@ def headline(run: RunFolder) -> Headline | None:
         origin = f"{examples:,.0f} dev examples" if examples is not None else "dev examples"
         origin = origin.removesuffix("s") if examples == 1 else origin
     step, bounds = number(best.get("step")), _bounds(best, metric)
-    return Headline(metric, record_scores(best)[metric], origin, step, bounds)
+    baseline = next((one for one in record_baselines(best) if metric in one.scores), None)
+    return Headline(metric, record_scores(best)[metric], origin, step, bounds, baseline)
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
@@ -103,12 +120,26 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
         return ""
     names = known_first(scores)
     scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
-    head = (
-        f"<th>metric</th>{cells(['score', '95 % interval'], 'th')}{cells([scale], 'th', 'strip')}"
-    )
+    baselines = record_baselines(record)
+    columns = ["score", "95 % interval", *(["baseline"] if baselines else [])]
+    head = f"<th>metric</th>{cells(columns, 'th')}{cells([scale], 'th', 'strip')}"
     rows = [_row(run, record, name, name == main.metric) for name in names]
     step = "" if run.final else f"At step {escape(str(record.get('step')))}."
-    return section("Scores", note(step), table("scores", head, rows))
+    text = _baselines_note(baselines, main, record.get("baseline_notes"))
+    return section("Scores", note(step), table("scores", head, rows), note(escape(text)))
+
+
+def _baselines_note(baselines: list[Baseline], main: Headline, notes: object) -> str:
+    """Return a text that names the baselines, with their main score, and how they were fitted."""
+    shown = [
+        f"{one.name} ({format_score(main.metric, one.scores[main.metric], 2)})"
+        if main.metric in one.scores
+        else one.name
+        for one in baselines
+    ]
+    lines = [f"Baseline: {', '.join(shown)}."] if shown else []
+    lines += [f"Note: {line}." for line in notes] if isinstance(notes, list) else []
+    return " ".join(lines)
 
 
 def known_first(names: Collection[str]) -> list[str]:
@@ -119,25 +150,48 @@ def known_first(names: Collection[str]) -> list[str]:
 
 def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     value, bounds = record_scores(record)[name], _bounds(record, name)
-    strip = "" if name in UNBOUNDED else score_strip(value, bounds)
+    best = next(iter(record_baselines(record)), None)
+    base = best.scores.get(name) if best else None
+    strip = "" if name in UNBOUNDED else score_strip(value, bounds, base)
+    baseline = "" if base is None else format_score(name, base, 2)
     return (
         f'<tr{" class=main" if is_main else ""}><td title="{which_is_better(name)}">'
         f"{escape(metric_label(name, run))} "
         f'<span class="note">{escape(name)}</span></td>{cells([format_score(name, value, 2)])}'
-        f'<td class="number note">{_interval(name, bounds)}</td><td class="strip">{strip}</td></tr>'
+        f'<td class="number note">{_interval(name, bounds)}</td>'
+        f"{cells([baseline]) if best else ''}"
+        f'<td class="strip">{strip}</td></tr>'
     )
 
 
-def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
-    """Return a small SVG scale from 0 to 100, with the score as a tick and `bounds` as a bar."""
+def score_strip(
+    value: float, bounds: tuple[float, float] | None = None, baseline: float | None = None
+) -> str:
+    """Return a small SVG scale from 0 to 100: the score is a tick, `bounds` are a bar.
+
+    baseline: score of a baseline, a gray tick.
+    """
     low, high = bounds or (value, value)
     low, high, at = (min(max(one, 0.0), 100.0) for one in (low, high, value))
+    base = "" if baseline is None else _baseline_tick(min(max(baseline, 0.0), 100.0))
     return (
         '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="rail" y="5.5" width="100" height="1"/>'
+        f'<rect class="rail" y="5.5" width="100" height="1"/>{base}'
         f'<rect class="range" x="{low:.2f}" y="2" width="{high - low:.2f}" height="8"/>'
         f'<rect class="at" x="{at - 0.2:.2f}" y="0" width="0.4" height="12"/></svg>'
     )
+
+
+def _baseline_tick(at: float) -> str:
+    return f'<rect class="base" x="{at - 0.2:.2f}" y="1.5" width="0.4" height="9"/>'
+
+
+def record_baselines(record: Record) -> list[Baseline]:
+    """Return the readable baselines of a log record, the best one first."""
+    rows = record.get("baselines")
+    named = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    found = [Baseline(str(row.get("name")), record_scores(row)) for row in named]
+    return [one for one in found if one.scores]
 
 
 def record_scores(record: Record) -> dict[str, float]:

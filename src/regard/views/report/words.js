@@ -14,7 +14,7 @@
     "Loss, dev": "验证集损失", "Loss, train": "训练损失",
     "Learning rate": "学习率", "Gradient norm": "梯度范数", "Tokens per second": "每秒词元数", "train": "训练", "dev": "验证",
     "higher is better": "越高越好", "lower is better": "越低越好", "x axis": "横轴", "minutes": "分钟",
-    "metric": "指标", "score": "得分", "95 % interval": "95 % 区间", "0 to 100": "0 至 100", "run": "运行", "best step": "最佳步", "tokens/s": "每秒词元数", "state": "状态",
+    "metric": "指标", "score": "得分", "baseline": "基线", "95 % interval": "95 % 区间", "0 to 100": "0 至 100", "run": "运行", "best step": "最佳步", "tokens/s": "每秒词元数", "state": "状态",
     "source": "源文", "prediction": "预测", "reference": "参考", "label": "标签", "examples": "样本数", "predicted": "预测数",
     "precision": "精确率", "recall": "召回率", "F1, 0 to 100": "F1，0 至 100", "target": "目标",
     "Confusion matrix": "混淆矩阵", "rows: expected, columns: predicted": "行：参考标签，列：预测标签",
