@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +150,12 @@ def test_what_is_shown_is_what_was_used(model: Any, source: Padded) -> None:
         run(model, source)
 
 
-def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimator_is_seen(
+    trained: Any, monkeypatch: pytest.MonkeyPatch, torch_threads: Callable[[int], None]
+) -> None:
     """In this process, however many sources there are, and one batch after the other."""
     monkeypatch.setenv("REGARD_WORKERS", "2")
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    torch_threads(2)
     estimator = regard.load(trained.run)
     words = ["abc", "cab", "bca"] * 40
     plain = estimator.predict(words, beam=1)

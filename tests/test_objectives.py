@@ -1,6 +1,7 @@
 """Cross entropy: equal to torch's in value and gradient, and to numbers worked out by hand."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -141,14 +142,14 @@ class Searching(CrossEntropy):
 
 
 def test_an_objective_may_search_before_the_rows_are_divided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_threads: Callable[[int], None]
 ) -> None:
     """With the same samples whatever the number of threads."""
     monkeypatch.setattr(shards, "MIN_ROWS", 1)
     pairs = [Pair(text, text[::-1], n) for n, text in enumerate(("ab", "ba", "abb", "bab"), 1)]
     found = []
     for threads in (1, 2):
-        monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
+        torch_threads(threads)
         config = check_config({"training": {"steps": 4, "batch_tokens": 20}}, "test")
         run = start_run(tmp_path, config, pairs, pairs)
         run.config = run.config.model_copy(update={"objective": Searching()})
