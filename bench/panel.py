@@ -1,11 +1,12 @@
 """How far the defaults are from better settings: a panel of data sets, candidates and budgets.
 
 usage: python bench/panel.py [--budgets 20,60,300] [--only DATA,...] [--candidates NAME,...]
-           [--work FOLDER] [--redo] [--list]
+           [--work FOLDER] [--stored] [--redo] [--list]
 Every cell trains one candidate on one data set for one budget and scores the dev set (at most
 1,000 examples) with the metric of the task. A candidate differs from the default in one choice.
 Cells are stored in FOLDER/cells.jsonl as they finish; a second call continues where the first one
-stopped. The table shows the regret: best candidate minus default.
+stopped. With --stored, a new FOLDER starts with the cells of bench/results/panel.json. The table
+shows the regret: best candidate minus default.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import dataclasses
 import json
 import multiprocessing
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -72,6 +74,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="data sets")
     parser.add_argument("--candidates", default="", help="names of candidates")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "runs" / "bench-panel")
+    parser.add_argument("--stored", action="store_true", help="go on with bench/results/panel.json")
     parser.add_argument("--redo", action="store_true", help="run stored cells again")
     parser.add_argument("--list", action="store_true", help="print the table, run nothing")
     arguments = parser.parse_args()
@@ -80,6 +83,9 @@ def main() -> int:
         return 1
     arguments.work.mkdir(parents=True, exist_ok=True)
     store = arguments.work / "cells.jsonl"
+    if arguments.stored and not store.exists():
+        rows = json.loads((RESULTS / "panel.json").read_text())["cells"]
+        store.write_text("".join(json.dumps(row) + "\n" for row in rows))
     cells = read(store)
     chosen = [name for name in arguments.only.split(",") if name]
     sets = {name: data for name, data in panel(where).items() if not chosen or name in chosen}
@@ -90,8 +96,11 @@ def main() -> int:
             run_row(name, data, budget, arguments, cells, store)
     print_table(cells)
     RESULTS.mkdir(exist_ok=True)
-    record = {"machine": machine(), "cells": list(cells.values())}
-    (RESULTS / "panel.json").write_text(json.dumps(record, indent=1) + "\n")
+    rows = [
+        json.dumps({k: v for k, v in cell.items() if k != "settings"}) for cell in cells.values()
+    ]
+    about, every = json.dumps(machine()), ",\n".join(rows)
+    (RESULTS / "panel.json").write_text(f'{{"machine": {about},\n"cells": [\n{every}\n]}}\n')
     return 0
 
 
@@ -113,7 +122,8 @@ def run_row(
         if (wanted and candidate not in wanted) or (key in cells and not arguments.redo):
             continue
         cell = in_process(train_cell, data, budget, settings, arguments.work / "run")
-        cells[key] = {"data": name, "candidate": candidate, "budget": budget, **cell}
+        about = {"data": name, "candidate": candidate, "budget": budget, "commit": commit()}
+        cells[key] = about | cell
         with open(store, "a") as file:
             file.write(json.dumps(cells[key]) + "\n")
         print(
@@ -121,6 +131,12 @@ def run_row(
             f"{cell['metric']} {cell['score']:7.2f}  steps {cell['steps']:6,}  {cell['about']}",
             flush=True,
         )
+
+
+def commit() -> str:
+    """Return the version of this checkout."""
+    words = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip()
 
 
 def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
