@@ -177,6 +177,7 @@ def plan(data: Data, budget: int) -> dict[str, list[str]]:
         found["tokens"] = [f"task.source.tokenizer={'bpe' if tokenizer == 'word' else 'word'}"]
     found["half"] = [f"model.{side}.width={encoder.width // 2}" for side in sides]
     found["double"] = [f"model.{side}.width={encoder.width * 2}" for side in sides]
+    base.append(f"task.metric={filled.task.metric}")  # one metric for all candidates
     return {name: [*base, *settings] for name, settings in found.items()}
 
 

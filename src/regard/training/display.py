@@ -1,6 +1,5 @@
 """Console output of training, on stderr: a live line in a terminal, otherwise plain lines."""
 
-import itertools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -54,9 +53,11 @@ class PlainDisplay(Display):
 
     def print_auto(self, auto_settings: Sequence[AutoSetting]) -> None:
         """Print one line per reason with the automatic settings."""
-        for reason, settings in itertools.groupby(auto_settings, key=lambda one: one.reason):
-            values = ", ".join(f"{setting.key}={setting.value}" for setting in settings)
-            self.print(f"auto: {values} ({reason})")
+        values: dict[str, list[str]] = {}
+        for setting in auto_settings:
+            values.setdefault(setting.reason, []).append(f"{setting.key}={setting.value}")
+        for reason, found in values.items():
+            self.print(f"auto: {', '.join(found)} ({reason})")
 
     def step(self, run: Run, record: StepRecord, speed: float) -> None:
         """Print a progress line every few seconds."""
