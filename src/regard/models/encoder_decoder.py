@@ -30,6 +30,8 @@ from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import active_recorder, is_recording, padding_mask
 from regard.nn.fast import claim, fast
 
+MIN_TRANSFORMER_UPDATES = 1_500  # with fewer, an LSTM learns more from sentences
+
 
 class EncoderDecoder(nn.Module):
     """An encoder, a decoder and an output layer.
@@ -165,6 +167,20 @@ class EncoderDecoderOptions(SourceModelOptions):
                 f"and {widths[1]}; make them equal or use cross bilinear"
             )
         return self
+
+    def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        """Return the default kind. For sentences, it depends on the number of updates."""
+        kind, reason = super().default_kind(stats)
+        if not stats.budget or kind != "transformer":
+            return kind, reason
+        model = type(self).model_validate({side: {"kind": kind} for side in self.sides})
+        updates = model.updates_at(model.default_width(stats), stats)
+        if updates >= MIN_TRANSFORMER_UPDATES:
+            return kind, reason
+        return "recurrent", (
+            f"time for about {float(f'{updates:.2g}'):,.0f} updates of a Transformer: an LSTM "
+            "learns more from so few"
+        )
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

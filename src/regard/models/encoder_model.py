@@ -20,6 +20,8 @@ from regard.models.encoders import SourceModelOptions
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
+MIN_WIDE_UPDATES = 1_200  # of a wide tagger, as estimated; with fewer, a narrow one learns more
+
 
 class EncoderModel(nn.Module):
     """A frontend, an encoder, a pooling and an output layer (`head`)."""
@@ -160,7 +162,11 @@ class TaggerOptions(SourceModelOptions):
         return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
     def default_width(self, stats: DataStats) -> int:
-        return 256
+        """Return 256, or 128 if the budget allows only few updates."""
+        return 128 if stats.budget and self.updates_at(256, stats) < MIN_WIDE_UPDATES else 256
+
+    def default_lr(self, stats: DataStats) -> float:
+        return 2e-3
 
     def trains_in_bfloat16(self, stats: DataStats) -> bool:
         return False

@@ -19,9 +19,12 @@ MIN_ROWS = 20  # mean number of rows per batch, as far as MAX_LONG_BATCH allows
 MAX_LONG_BATCH = 2048  # tokens
 SHORT = 45  # seconds; shorter budgets have smaller batches, for more updates
 MIN_EPOCHS = 40
-# For characters and for subwords:
-MIN_EXAMPLES = {False: 24_000, True: 6_000}  # times sqrt(seconds of the budget)
-WEIGHTS_PER_TOKEN = {False: 6, True: 4}  # at most
+# A budget of s seconds should allow this many examples times sqrt(s):
+MIN_EXAMPLES = 24_000  # of characters
+MIN_SENTENCES, MIN_SENTENCES_RECURRENT = 6_000, 12_000
+WEIGHTS_PER_TOKEN = {False: 6, True: 4}  # at most, for characters and for subwords
+# Data of fewer tokens leaves time for wide models, if the budget allows this many epochs.
+TINY_TOKENS, TINY_EPOCHS, MAX_TINY_WEIGHTS = 50_000, 100, 2_000_000
 
 
 class ModelOptions(Options):
@@ -105,14 +108,30 @@ class ModelOptions(Options):
         The budget should allow a number of epochs or, if the data is too large for that, of
         examples. Larger models would only memorize the data.
         """
+        recurrent = all(part.recurrent for part in self.sides.values())
+        rate = MIN_EXAMPLES
+        if stats.subwords:
+            rate = MIN_SENTENCES_RECURRENT if recurrent else MIN_SENTENCES
+        allowed = self._allowed_weights(
+            stats, min(MIN_EPOCHS, rate * stats.budget**0.5 / stats.examples)
+        )
+        limit = WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens
+        if stats.tokens < TINY_TOKENS:
+            limit = max(limit, min(MAX_TINY_WEIGHTS, self._allowed_weights(stats, TINY_EPOCHS)))
+        return min(allowed, limit)
+
+    def _allowed_weights(self, stats: DataStats, epochs: float) -> float:
+        """Return how many weights a model has that trains for this many epochs in the budget."""
         batch = self.default_batch_tokens(stats)
-        examples = MIN_EXAMPLES[stats.subwords] * stats.budget**0.5
-        epochs = min(MIN_EPOCHS, examples / stats.examples)
         per_epoch = max(1.0, stats.tokens / (len(self.sides) * batch))
         seconds = stats.budget / (epochs * per_epoch)
-        is_half = stats.machine.half_gain >= MIN_HALF_GAIN
-        allowed = stats.machine.products(seconds, is_half) / batch
-        return min(allowed, WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens)
+        return stats.machine.products(seconds, stats.machine.half_gain >= MIN_HALF_GAIN) / batch
+
+    def updates_at(self, width: int, stats: DataStats) -> float:
+        """Return about how many updates of a model of this width the budget allows."""
+        products = self._weights_at(width, stats) * self.default_batch_tokens(stats)
+        is_half = stats.machine.half_gain >= MIN_HALF_GAIN and width >= MIN_HALF_WIDTH
+        return stats.budget / stats.machine.seconds(products, is_half)
 
     def _weights_at(self, width: int, stats: DataStats) -> int:
         """Return the approximate number of weights of a model of this width."""
@@ -144,10 +163,10 @@ class ModelOptions(Options):
 
         Narrow networks allow higher rates. So does large data with small vocabularies.
         """
-        if stats.subwords or not all(part.gated for part in self.sides.values()):
+        if not all(part.gated for part in self.sides.values()):
             return 2e-3
         widest = max((part.width for part in self.sides.values()), default=1)
-        full_width = 256 if stats.has_few_tokens else 128
+        full_width = 256 if stats.has_few_tokens else 192 if stats.subwords else 128
         return max(2e-3, 4e-3 * min(1.0, full_width / widest))
 
     def default_warmup(self, lr: float) -> float:
