@@ -47,6 +47,44 @@ def test_the_width_grows_with_the_budget_and_the_data() -> None:
     assert filled(slow, "training.budget=1h").model.encoder.width < widths[1]
 
 
+def test_sentences_need_many_updates_for_a_transformer() -> None:
+    """A Transformer starts slowly: with few updates, an LSTM learns more."""
+    kinds = [filled(SENTENCES, f"training.budget={b}").model.encoder.kind for b in ("20s", "1h")]
+    assert kinds == ["recurrent", "transformer"]
+    slow = replace(SENTENCES, machine=Machine(1e9))
+    assert filled(slow, "training.budget=1h").model.decoder.kind == "recurrent"
+    chosen = filled(SENTENCES, "training.budget=20s", "model.decoder.kind=transformer").model
+    assert chosen.encoder.kind == "transformer"
+    assert filled(SENTENCES, "training.steps=100").model.encoder.kind == "transformer"
+
+
+def test_recurrent_rates_fall_with_the_width() -> None:
+    def rate(width: int) -> float:
+        sides = [f"model.{side}.width={width}" for side in ("encoder", "decoder")]
+        recurrent = ["model.encoder.kind=recurrent", "training.budget=1h"]
+        return float(filled(SENTENCES, *recurrent, *sides).training.lr)
+
+    assert rate(128) > rate(512) >= 2e-3
+
+
+def test_tiny_data_has_wide_models() -> None:
+    """There is time for many epochs. Larger data has wide models only for long budgets."""
+    tiny = replace(SMALL, examples=100, tokens=3000, target_tokens=1500)
+    large = replace(SMALL, examples=10_000, tokens=430_000, target_tokens=150_000)
+    widths = [filled(x, "training.budget=1m").model.encoder.width for x in (tiny, large)]
+    assert widths[0] > widths[1]
+    assert filled(large, "training.budget=30m").model.encoder.width >= widths[0]
+    slow = replace(tiny, machine=Machine(1e9))
+    assert filled(slow, "training.budget=20s").model.encoder.width == widths[1]
+
+
+def test_taggers_are_narrow_if_there_are_few_updates() -> None:
+    words = DataStats(12_000, 200_000, 17, True, labels=True, source="words", machine=SLOW)
+    for budget, width in {"10s": 128, "10m": 256}.items():
+        config = filled(words, "task.kind=tag", f"training.budget={budget}")
+        assert config.model.encoder.width == width
+
+
 def test_without_a_budget_the_machine_does_not_matter() -> None:
     slow, fast = (replace(LARGE, machine=machine) for machine in (Machine(1e9), Machine(1e13)))
     assert filled(slow, "training.epochs=3") == filled(fast, "training.epochs=3")

@@ -18,13 +18,13 @@ WIDTHS = (128, 192, 256, 384, 512, 768, 1024)
 MIN_ROWS = 20  # mean number of rows per batch, as far as MAX_LONG_BATCH allows
 MAX_LONG_BATCH = 2048  # tokens
 SHORT = 45  # seconds; shorter budgets have smaller batches, for more updates
-MIN_EPOCHS = 40
+MIN_EPOCHS = 20
 # A budget of s seconds should allow this many examples times sqrt(s):
 MIN_EXAMPLES = 24_000  # of characters
 MIN_SENTENCES, MIN_SENTENCES_RECURRENT = 6_000, 12_000
-WEIGHTS_PER_TOKEN = {False: 6, True: 4}  # at most, for characters and for subwords
-# Data of fewer tokens leaves time for wide models, if the budget allows this many epochs.
-TINY_TOKENS, TINY_EPOCHS, MAX_TINY_WEIGHTS = 50_000, 100, 2_000_000
+# At most, for characters and for subwords:
+WEIGHTS_PER_TOKEN = {False: 6, True: 4}
+MIN_LIMIT = {False: 2_000_000, True: 0}  # weights
 
 
 class ModelOptions(Options):
@@ -112,20 +112,14 @@ class ModelOptions(Options):
         rate = MIN_EXAMPLES
         if stats.subwords:
             rate = MIN_SENTENCES_RECURRENT if recurrent else MIN_SENTENCES
-        allowed = self._allowed_weights(
-            stats, min(MIN_EPOCHS, rate * stats.budget**0.5 / stats.examples)
-        )
-        limit = WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens
-        if stats.tokens < TINY_TOKENS:
-            limit = max(limit, min(MAX_TINY_WEIGHTS, self._allowed_weights(stats, TINY_EPOCHS)))
-        return min(allowed, limit)
-
-    def _allowed_weights(self, stats: DataStats, epochs: float) -> float:
-        """Return how many weights a model has that trains for this many epochs in the budget."""
+        epochs = min(MIN_EPOCHS, rate * stats.budget**0.5 / stats.examples)
         batch = self.default_batch_tokens(stats)
         per_epoch = max(1.0, stats.tokens / (len(self.sides) * batch))
         seconds = stats.budget / (epochs * per_epoch)
-        return stats.machine.products(seconds, stats.machine.half_gain >= MIN_HALF_GAIN) / batch
+        is_half = stats.machine.half_gain >= MIN_HALF_GAIN
+        allowed = stats.machine.products(seconds, is_half) / batch
+        limit = max(MIN_LIMIT[stats.subwords], WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens)
+        return min(allowed, limit)
 
     def updates_at(self, width: int, stats: DataStats) -> float:
         """Return about how many updates of a model of this width the budget allows."""
