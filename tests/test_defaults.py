@@ -115,7 +115,7 @@ def test_models_without_sides_stay_in_float32() -> None:
 
 def test_small_models_stay_in_float32() -> None:
     stats = replace(SMALL, machine=FAST)
-    assert filled(stats, "training.budget=10m").training.precision == "float32"
+    assert filled(stats, "training.budget=20s").training.precision == "float32"
     assert filled(stats, "training.precision=bfloat16").training.precision == "bfloat16"
 
 
