@@ -19,6 +19,7 @@ MIN_ROWS = 20  # mean number of rows per batch, as far as MAX_LONG_BATCH allows
 MAX_LONG_BATCH = 2048  # tokens
 SHORT = 45  # seconds; shorter budgets have smaller batches, for more updates
 MIN_EPOCHS = 20
+MIN_UPDATES, MANY_EPOCHS = 1_100, 100  # also of a wide model: one of the two
 # A budget of s seconds should allow this many examples times sqrt(s):
 MIN_EXAMPLES = 24_000  # of characters
 MIN_SENTENCES, MIN_SENTENCES_RECURRENT = 6_000, 12_000
@@ -106,7 +107,7 @@ class ModelOptions(Options):
         """Return how many weights suit the budget and the data.
 
         The budget should allow a number of epochs or, if the data is too large for that, of
-        examples. Larger models would only memorize the data.
+        examples, and enough updates. Larger models would only memorize the data.
         """
         recurrent = all(part.recurrent for part in self.sides.values())
         rate = MIN_EXAMPLES
@@ -115,7 +116,8 @@ class ModelOptions(Options):
         epochs = min(MIN_EPOCHS, rate * stats.budget**0.5 / stats.examples)
         batch = self.default_batch_tokens(stats)
         per_epoch = max(1.0, stats.tokens / (len(self.sides) * batch))
-        seconds = stats.budget / (epochs * per_epoch)
+        updates = max(epochs * per_epoch, min(MIN_UPDATES, MANY_EPOCHS * per_epoch))
+        seconds = stats.budget / updates
         is_half = stats.machine.half_gain >= MIN_HALF_GAIN
         allowed = stats.machine.products(seconds, is_half) / batch
         limit = max(MIN_LIMIT[stats.subwords], WEIGHTS_PER_TOKEN[stats.subwords] * stats.tokens)
