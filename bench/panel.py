@@ -74,7 +74,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="data sets")
     parser.add_argument("--candidates", default="", help="names of candidates")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "runs" / "bench-panel")
-    parser.add_argument("--stored", action="store_true", help="continue with bench/results/panel.json")
+    parser.add_argument(
+        "--stored", action="store_true", help="continue with bench/results/panel.json"
+    )
     parser.add_argument("--redo", action="store_true", help="run stored cells again")
     parser.add_argument("--list", action="store_true", help="print the table, run nothing")
     arguments = parser.parse_args()
