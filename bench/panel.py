@@ -1,26 +1,31 @@
 """How far the defaults are from better settings: a panel of data sets, candidates and budgets.
 
 usage: python bench/panel.py [--budgets 20,60,300] [--only DATA,...] [--candidates NAME,...]
-           [--work FOLDER] [--stored] [--redo] [--list]
+           [--work FOLDER] [--stored] [--redo] [--list] [--parallel]
 Every cell trains one candidate on one data set for one budget and scores the dev set (at most
 1,000 examples) with the metric of the task. A candidate differs from the default in one choice.
 Cells are stored in FOLDER/cells.jsonl as they finish; a second call continues where the first one
-stopped. With --stored, a new FOLDER starts with the cells of bench/results/panel.json. The table
-shows the regret: best candidate minus default.
+stopped. With --stored, a new FOLDER starts with the cells of bench/results/panel.json. With
+--parallel, every core runs a cell of its own, so a cell has one core. The table shows the regret:
+best candidate minus default.
 """
 
 import argparse
 import dataclasses
 import json
 import multiprocessing
+import os
+import queue
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import torch
 from surroundings import REPOSITORY, RESULTS, folder, machine
 
 from regard.config.load import load_config
@@ -78,6 +83,7 @@ def main() -> int:
         "--stored", action="store_true", help="continue with bench/results/panel.json"
     )
     parser.add_argument("--redo", action="store_true", help="run stored cells again")
+    parser.add_argument("--parallel", action="store_true", help="run one cell per core")
     parser.add_argument("--list", action="store_true", help="print the table, run nothing")
     arguments = parser.parse_args()
     where = folder("REGARD_DATA", "../shared/data")
@@ -86,27 +92,59 @@ def main() -> int:
     arguments.work.mkdir(parents=True, exist_ok=True)
     store = arguments.work / "cells.jsonl"
     if arguments.stored and not store.exists():
-        rows = json.loads((RESULTS / "panel.json").read_text())["cells"]
-        store.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        stored = json.loads((RESULTS / "panel.json").read_text())["cells"]
+        store.write_text("".join(json.dumps(row) + "\n" for row in stored))
     cells = read(store)
     chosen = [name for name in arguments.only.split(",") if name]
     sets = {name: data for name, data in panel(where).items() if not chosen or name in chosen}
-    for budget in [] if arguments.list else map(int, arguments.budgets.split(",")):
-        for name, data in sets.items():
-            if budget >= LONG and name not in LONG_DATA and not chosen:
-                continue
-            run_row(name, data, budget, arguments, cells, store)
+    rows = [
+        (name, data, budget, arguments, cells, store)
+        for budget in map(int, arguments.budgets.split(","))
+        for name, data in sets.items()
+        if budget < LONG or name in LONG_DATA or chosen
+    ]
+    slots = Slots(arguments.parallel)
+    with ThreadPoolExecutor(slots.count) as pool:
+        list(pool.map(lambda row: run_row(slots, *row), [] if arguments.list else rows))
     print_table(cells)
     RESULTS.mkdir(exist_ok=True)
-    rows = [
+    lines = [
         json.dumps({k: v for k, v in cell.items() if k != "settings"}) for cell in cells.values()
     ]
-    about, every = json.dumps(machine()), ",\n".join(rows)
+    about, every = json.dumps(machine()), ",\n".join(lines)
     (RESULTS / "panel.json").write_text(f'{{"machine": {about},\n"cells": [\n{every}\n]}}\n')
     return 0
 
 
+class Slots:
+    """The sets of cores on which cells run: one of all cores, or one per core."""
+
+    def __init__(self, is_parallel: bool) -> None:
+        cores = sorted(os.sched_getaffinity(0))
+        self.free: queue.Queue[list[int]] = queue.Queue()
+        for slot in [[core] for core in cores] if is_parallel else [cores]:
+            self.free.put(slot)
+        self.count = self.free.qsize()
+
+    def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in a process of its own on the next free slot, and return its result."""
+        cores = self.free.get()
+        try:
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                return pool.apply(on_cores, (cores, work, *arguments))
+        finally:
+            self.free.put(cores)
+
+
+def on_cores(cores: list[int], work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with one torch thread on each of these cores."""
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(len(cores))
+    return work(*arguments)
+
+
 def run_row(
+    slots: Slots,
     name: str,
     data: Data,
     budget: int,
@@ -118,12 +156,13 @@ def run_row(
     wanted = [one for one in arguments.candidates.split(",") if one]
     if not wanted and budget >= LONG:
         wanted = list(LONG_CANDIDATES)
-    options = in_process(plan, data, budget)
+    options = slots.call(plan, data, budget)
     for candidate, settings in options.items():
         key = (name, candidate, budget)
         if (wanted and candidate not in wanted) or (key in cells and not arguments.redo):
             continue
-        cell = in_process(train_cell, data, budget, settings, arguments.work / "run")
+        out = arguments.work / f"run-{name}"
+        cell = slots.call(train_cell, data, budget, settings, out)
         about = {"data": name, "candidate": candidate, "budget": budget, "commit": commit()}
         cells[key] = about | cell
         with open(store, "a") as file:
@@ -139,12 +178,6 @@ def commit() -> str:
     """Return the version of this checkout."""
     words = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
     return subprocess.run(words, capture_output=True, text=True).stdout.strip()
-
-
-def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, so that no cell affects the next."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(work, arguments)
 
 
 def plan(data: Data, budget: int) -> dict[str, list[str]]:
@@ -207,6 +240,7 @@ def train_cell(data: Data, budget: int, settings: list[str], out: Path) -> dict[
     return {
         "metric": metric,
         "score": sign * score,
+        "cores": torch.get_num_threads(),
         "steps": run.state.step,
         "about": about,
         "settings": {key: filled[key] for key in sorted(filled)},
