@@ -330,8 +330,18 @@ def test_evaluate_prints_one_json_object(command: Command, trained: Any) -> None
     assert all(isinstance(value, float) for value in result["metrics"].values())
 
 
-def test_evaluate_in_words(command: Command, trained: Any) -> None:
+def test_evaluate_shows_the_metrics_in_use(command: Command, trained: Any) -> None:
+    """For strings, exact match and symbol errors; the others are named and shown by --all."""
     said = command("evaluate", trained.run, trained.dev)
+    names = [row.split()[0] for row in said.out.splitlines()[1:-1]]
+    assert names == ["exact_match", "ser"]
+    assert f"--all also shows {', '.join(MEASURES[2:])}\n" in said.err
+    assert "  dev ser " in trained.said.err and "  dev wer " not in trained.said.err
+
+
+def test_evaluate_in_words(command: Command, trained: Any) -> None:
+    said = command("evaluate", trained.run, trained.dev, "--all")
+    assert "--all" not in said.err
     assert said.out.startswith("40 sources, 40 references, beam 5\n")
     *rows, last = said.out.splitlines()[1:]
     assert [row.split()[0] for row in rows] == MEASURES

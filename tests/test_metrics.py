@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from regard.core.errors import UserError
 from regard.metrics import HIGHER_IS_BETTER, edit_distance, intervals, score, short_bleu, signatures
+from regard.metrics.metric_names import usual_metrics
 
 SENTENCES = [
     ("the cat sat on the mat .", ["the cat sat on a mat .", "a cat was sitting on the mat ."]),
@@ -195,3 +196,20 @@ def test_each_score_has_a_direction():
 def test_misuse_is_an_error(hypotheses, references, message):
     with pytest.raises(UserError, match=message):
         score(hypotheses, references, list)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("exact_match", ["exact_match", "ser"]),
+        ("ser", ["ser", "exact_match"]),
+        ("bleu", ["bleu", "chrf"]),
+        ("wer", ["wer", "exact_match", "ser", "bleu", "chrf"]),
+    ],
+)
+def test_usual_metrics_of_strings_and_sentences(metric: str, expected: list[str]) -> None:
+    assert usual_metrics(metric, ["exact_match", "ser", "wer", "bleu", "chrf"]) == expected
+
+
+def test_usual_metrics_of_other_tasks_are_all() -> None:
+    assert usual_metrics("macro_f1", {"accuracy": 1.0, "macro_f1": 2.0}) == ["macro_f1", "accuracy"]

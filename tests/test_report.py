@@ -143,6 +143,18 @@ def test_the_top_shows_the_main_score_with_its_interval(folder):
     assert "not finished" not in html
 
 
+def test_label_smoothing_is_explained(folder):
+    assert "Label smoothing" not in page(folder)
+    (folder / "config.yaml").write_text("objective:\n  label_smoothing: 0.1\n")
+    assert "the correct token at most 90 %." in page(folder)
+    lines = [
+        json.loads(line) for line in (folder / "metrics.jsonl").read_text().split("\n") if line
+    ]
+    del lines[-1]["scores"]["perplexity"]  # a tagger has none
+    write_lines(folder / "metrics.jsonl", lines)
+    assert "Label smoothing" not in page(folder)
+
+
 def test_the_page_is_whole_and_needs_no_network(folder):
     assert_whole(page(folder))
 

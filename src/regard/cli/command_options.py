@@ -27,6 +27,9 @@ EngineName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
+AllMetrics = Annotated[
+    bool, typer.Option("--all", help="Show all metrics, not only those in use for the task.")
+]
 SourceFile = Annotated[
     str | None, typer.Option("--source", help="Source file, one example per line.")
 ]

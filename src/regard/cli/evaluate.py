@@ -24,6 +24,7 @@ def evaluate(
     quantize: option.Quantize = None,
     shortlist: option.Short = False,
     shortlist_file: option.ShortFile = None,
+    all_metrics: option.AllMetrics = False,
     json_object: option.Json = False,
     debug: option.Debug = False,
 ) -> None:
@@ -32,6 +33,7 @@ def evaluate(
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
+    from regard.metrics.metric_names import usual_metrics
     from regard.storage.run_files import trained_columns
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
@@ -65,8 +67,13 @@ def evaluate(
     width = getattr(search, "beam", None)
     references = f", {len(pairs):,} references, beam {width}" if width else ""
     print(f"{task.count_label(len(examples))}{references}")
-    for line in _score_lines(result.scores, intervals, baselines.scores, task.metric):
+    names = list(result.scores)
+    if not all_metrics:
+        names = usual_metrics(task.metric, result.scores)
+    for line in _score_lines(result.scores, names, intervals, baselines.scores):
         print(line)
+    if hidden := [name for name in result.scores if name not in names]:
+        info(f"--all also shows {', '.join(hidden)}")
     for line in _details_lines(result.details):
         print(line)
     for name, signature in task.signatures(examples).items():
@@ -75,25 +82,25 @@ def evaluate(
 
 def _score_lines(
     scores: dict[str, float],
+    names: list[str],
     intervals: dict[str, tuple[float, float]],
     baselines: "list[BaselineScores]",
-    metric: str,
 ) -> Iterator[str]:
-    """Yield a line per metric: score, interval and best baseline. Then name all baselines."""
+    """Yield a line per named metric: score, interval and best baseline. Then name all baselines."""
     from regard.views.report.score_table import format_score
 
     best = baselines[0].scores if baselines else {}
     shown = {}
-    for name in scores:
+    for name in names:
         bounds = [format_score(name, bound, 2) for bound in intervals.get(name, ())]
         shown[name] = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""
     width = max(map(len, shown.values()), default=0)
-    for name, value in scores.items():
-        line = f"{name:<20}{format_score(name, value, 2):>10}{shown[name]:<{width}}"
+    for name in names:
+        line = f"{name:<20}{format_score(name, scores[name], 2):>10}{shown[name]:<{width}}"
         base = f"   baseline: {format_score(name, best[name], 2)}" if name in best else ""
         yield f"{line}{base}".rstrip()
     if baselines:
-        name = metric if metric in best else next(iter(best))
+        name = next((name for name in names if name in best), next(iter(best)))
         each = (
             f"{one.name} ({name} {format_score(name, one.scores[name], 2)})" for one in baselines
         )

@@ -1,7 +1,7 @@
 """All metrics by name, in display order."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 
@@ -19,7 +19,9 @@ class Metric(NamedTuple):
 
 METRICS = {
     "exact_match": Metric("exact match", is_percentage=True),
-    "ser": Metric("symbol error rate", higher_is_better=False, is_percentage=True),
+    "ser": Metric(
+        "symbol error rate (PER for phonemes)", higher_is_better=False, is_percentage=True
+    ),
     "cer": Metric("character error rate", higher_is_better=False, is_percentage=True),
     "wer": Metric("word error rate", higher_is_better=False, is_percentage=True),
     "bleu": Metric("BLEU"),
@@ -42,6 +44,17 @@ METRICS = {
 }
 HIGHER_IS_BETTER = {name: metric.higher_is_better for name, metric in METRICS.items()}
 LABELS = {name: metric.label for name, metric in METRICS.items()}
+# Metrics in use for strings and for sentences, which are shown first:
+_STRINGS, _SENTENCES = ("exact_match", "ser"), ("bleu", "chrf")
+
+
+def usual_metrics(metric: str, scores: Collection[str]) -> list[str]:
+    """Return the names of the scores to show by default, the selection metric first.
+
+    For strings and sentences, these are the metrics in use for them. For other tasks, all.
+    """
+    usual = next((group for group in (_STRINGS, _SENTENCES) if metric in group), tuple(scores))
+    return [metric, *(name for name in usual if name in scores and name != metric)]
 
 
 def best_of(metric: str) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.core.formatting import duration
 from regard.core.options import AutoSetting
+from regard.metrics.metric_names import usual_metrics
 from regard.training.log import Display, ValidationResult
 from regard.training.loop import StepRecord
 from regard.training.run import Run
@@ -103,8 +104,7 @@ class PlainDisplay(Display):
             f"best checkpoint: step {run.state.best_step}",
             "bold",
         )
-        names = [metric, *(n for n in result.evaluation.scores if n != metric)]
-        for name in names:
+        for name in usual_metrics(metric, result.evaluation.scores):
             interval = ""
             if name == metric and name in result.intervals:  # perplexity has no interval
                 low, high = (format_score(name, bound, 2) for bound in result.intervals[name])

@@ -8,6 +8,10 @@ NOTES = {
     "heads.skipped": "Head ablation skipped: too slow for {tokens} masked tokens.",
     "gates.means": "Only the means of the gates are kept: more than {limit} values.",
     "unknown.p": "The probability of an unknown token is that of <unk>.",
+    "smoothing": (
+        "Trained with label smoothing {rate}: the target probability of the correct token was "
+        "{percent} %, so probabilities rarely exceed it."
+    ),
     "sampled.tree": "Sampled output: no search tree (use beam search for one).",
     "target.forced": "Forced decoding: the target was given.",
     "target.tree": "The tree is that of the model's own search.",

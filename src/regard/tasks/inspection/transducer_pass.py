@@ -78,9 +78,17 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         truncated=best.truncated,
         unknown_tokens=(*task.source.unknown(text), *target.unknown_tokens),
         tree=None if tree is None else tree.as_dict(task.target),
-        notes=tuple(notes),
+        notes=(*notes, *_smoothing_note(request, forced_pass.num_outputs())),
     )
     return replace(forced_pass, output=output)
+
+
+def _smoothing_note(request: InspectionRequest, outputs: int) -> list[Note]:
+    """Return a note on the highest probability that label smoothing aims at, if any."""
+    rate = getattr(request.predictor.config.objective, "label_smoothing", 0.0)
+    if not rate:
+        return []
+    return [Note("smoothing", rate=rate, percent=round(100 * (1 - rate + rate / outputs)))]
 
 
 def _score_target(

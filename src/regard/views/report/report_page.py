@@ -1,6 +1,7 @@
 """The HTML report of a run: `report.html` in the run folder."""
 
 import json
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
         _curves(run, main),
         _diagnosis(run.diagnosis),
         scores_section(run, main),
+        _smoothing(run),
         details_section(run.final.get("details") or {}),
         samples_section(run.samples, task_view(run).marked),
         _check(run.check),
@@ -92,6 +94,16 @@ def _top(run: RunFolder, main: Headline | None) -> str:
         f'<section class="top"><p class="headline">{score}</p>'
         f'<dl class="facts">{facts}</dl></section>'
     )
+
+
+def _smoothing(run: RunFolder) -> str:
+    """Return a note on probabilities, if a model that writes sequences had smoothed targets."""
+    found = re.search(r"\blabel_smoothing: ([\d.]+)", run.config)
+    rate = float(found[1]) if found else 0.0
+    if not rate or "perplexity" not in run.final.get("scores", {}):
+        return ""
+    text = "Label smoothing lowers all probabilities: its targets give the correct token at most"
+    return note(f"{text} {100 - 100 * rate:g} %.")
 
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:

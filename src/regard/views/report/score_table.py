@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from regard.metrics.metric_names import LABELS, METRICS, best_of, which_is_better
+from regard.metrics.metric_names import LABELS, METRICS, best_of, usual_metrics, which_is_better
 from regard.storage.run_folder import Record, RunFolder, number
 from regard.views.report.html_parts import cells, note, section, table
 
@@ -113,20 +113,29 @@ def headline(run: RunFolder) -> Headline | None:
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
-    """Return a table of all final scores, or of the last validation if the run is not finished."""
+    """Return the final scores, or those of the last validation if the run is not finished.
+
+    Metrics that are not in use for the task are folded.
+    """
     record = run.final if record_scores(run.final) else (run.dev[-1] if run.dev else {})
     scores = record_scores(record)
     if not scores or main is None:
         return ""
-    names = known_first(scores)
+    usual = usual_metrics(main.metric, scores)
+    names = known_first(usual)
     scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
     baselines = record_baselines(record)
     columns = ["score", "95 % interval", *(["baseline"] if baselines else [])]
     head = f"<th>metric</th>{cells(columns, 'th')}{cells([scale], 'th', 'strip')}"
-    rows = [_row(run, record, name, name == main.metric) for name in names]
+    rows = {name: _row(run, record, name, name == main.metric) for name in known_first(scores)}
+    found = table("scores", head, [rows[name] for name in names])
+    if others := [row for name, row in rows.items() if name not in usual]:
+        found += (
+            f"<details><summary>Other metrics</summary>{table('scores', head, others)}</details>"
+        )
     step = "" if run.final else f"At step {escape(str(record.get('step')))}."
     text = _baselines_note(baselines, main, record.get("baseline_notes"))
-    return section("Scores", note(step), table("scores", head, rows), note(escape(text)))
+    return section("Scores", note(step), found, note(escape(text)))
 
 
 def _baselines_note(baselines: list[Baseline], main: Headline, notes: object) -> str:

@@ -21,7 +21,7 @@
     "Calibration (reliability diagram)": "校准（可靠性图）", "Predicted and expected values": "预测值与参考值",
     "Rank-frequency plot (log-log)": "排名-频次图（双对数坐标）",
     "n-grams": "n 元语法", "total": "总数", "distinct": "不同", "hapaxes": "仅出现一次", "no score yet": "尚无得分",
-    "exact match": "完全匹配", "symbol error rate": "符号错误率", "character error rate": "字符错误率", "word error rate": "词错误率",
+    "exact match": "完全匹配", "symbol error rate (PER for phonemes)": "符号错误率（音素时即 PER）", "Other metrics": "其他指标", "character error rate": "字符错误率", "word error rate": "词错误率",
     "BLEU": "BLEU", "chrF": "chrF", "short-sentence BLEU": "短句 BLEU", "accuracy": "准确率", "F1": "F1", "span F1": "片段 F1",
     "macro F1": "宏平均 F1", "accuracy on unknown words": "未知词准确率", "sentence accuracy": "整句准确率",
     "subset accuracy": "子集准确率", "log loss (nats)": "对数损失（奈特）", "calibration error": "校准误差", "R\u00b2": "R\u00b2",
