@@ -94,7 +94,8 @@ def random_tree(draw: random.Random, task: str) -> Tree:
 def all_cases(count: int) -> list[Tree]:
     """What is filled: a tree of settings, and made-up data or the name of built-in data."""
     from regard.config.configs import CONFIGS
-    from regard.config.load import check_config, read_recipe, recipe_names
+    from regard.config.load import check_config, read_recipe
+    from regard.config.recipe_files import recipe_names
     from regard.data.sources.builtin import BUILTIN
 
     draw, found = random.Random(1), list[Tree]()

@@ -19,7 +19,8 @@ import yaml
 
 import regard
 from regard.cli.main_app import app
-from regard.config.load import load_config, recipe_names
+from regard.config.load import load_config
+from regard.config.recipe_files import recipe_names
 
 Command = Callable[..., Any]
 PAIRS = [("ab", "ba"), ("abc", "cba"), ("fed", "def"), ("cafe", "efac"), ("bee", "eeb")]
@@ -328,6 +329,36 @@ def test_evaluate_prints_one_json_object(command: Command, trained: Any) -> None
     assert result["examples"] == 40
     assert list(result["metrics"]) == MEASURES
     assert all(isinstance(value, float) for value in result["metrics"].values())
+
+
+def test_a_budget_has_a_unit(command: Command) -> None:
+    said = command("train", "g2p", "--budget", "10")
+    assert said.code == 2
+    assert "--budget 10: seconds or minutes?" in said.err and "10s, 10m or 10h" in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["recipes"],
+        ["predict", "runs/nope", "word"],
+        ["evaluate", "runs/nope", "test.tsv"],
+        ["train", "nope.tsv"],
+        ["train", "g2p", "--budget", "10"],
+        ["check", "--source", "nope.txt", "--target", "nope.txt"],
+        ["diagnose", "runs/nope"],
+        ["serve", "runs/nope"],
+    ],
+)
+def test_wrong_paths_are_found_before_torch_is_imported(words: list[str]) -> None:
+    program = (
+        "import sys; from regard.cli import main\n"
+        "try: main()\n"
+        "finally: print('torch' in sys.modules, 'sacrebleu' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert found.returncode == (0 if words == ["recipes"] else 2)
+    assert found.stdout.endswith("False False\n"), found.stderr
 
 
 def test_evaluate_shows_the_metrics_in_use(command: Command, trained: Any) -> None:

@@ -11,14 +11,8 @@ import corpora
 import pytest
 
 import regard
-from regard.config.load import (
-    RECIPES,
-    Config,
-    flatten,
-    load_config,
-    read_recipe,
-    recipe_names,
-)
+from regard.config.load import Config, flatten, load_config, read_recipe
+from regard.config.recipe_files import RECIPES, recipe_names
 
 Command = Callable[..., Any]
 NAMES = recipe_names()

@@ -9,6 +9,45 @@ import typer
 from regard.core.errors import UserError
 
 SPEED = "Model, speed and memory"
+
+
+def check_model_folder(model: str) -> str:
+    """Return the path of a model, or raise UserError if it does not exist.
+
+    Options are checked before anything slow is imported.
+    """
+    if not Path(model).exists():
+        from regard.storage.model_folder import not_a_model_message
+
+        raise UserError(not_a_model_message(Path(model)))
+    return model
+
+
+def check_model_folders(models: list[str]) -> list[str]:
+    """Return paths or NAME=FOLDER of models, or raise UserError if one does not exist."""
+    for model in models:
+        check_model_folder(model if Path(model).exists() else model.partition("=")[2] or model)
+    return models
+
+
+def check_file(path: str | None) -> str | None:
+    """Return the path of a data file, or raise UserError if it looks like one but is missing."""
+    if path and "." in path and not Path(path).exists():
+        from regard.data.reading.lines import missing_file
+
+        raise UserError(missing_file(path))
+    return path
+
+
+def check_budget(text: str | None) -> str | None:
+    """Return a duration, or raise UserError if it has no unit."""
+    if text and text.strip().replace(".", "", 1).isdigit():
+        raise UserError(
+            f"--budget {text}: seconds or minutes?", help=f"add a unit: {text}s, {text}m or {text}h"
+        )
+    return text
+
+
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Beam size (1 = greedy search).")]
 BatchSize = Annotated[
@@ -31,10 +70,12 @@ AllMetrics = Annotated[
     bool, typer.Option("--all", help="Show all metrics, not only those in use for the task.")
 ]
 SourceFile = Annotated[
-    str | None, typer.Option("--source", help="Source file, one example per line.")
+    str | None,
+    typer.Option("--source", help="Source file, one example per line.", callback=check_file),
 ]
 TargetFile = Annotated[
-    str | None, typer.Option("--target", help="Target file, one example per line.")
+    str | None,
+    typer.Option("--target", help="Target file, one example per line.", callback=check_file),
 ]
 SourceColumn = Annotated[
     str | None, typer.Option(help="Source column, by 1-based index or header name.")
@@ -68,13 +109,19 @@ Settings = Annotated[
         help="Override a setting, e.g. training.lr=3e-4 (repeatable).",
     ),
 ]
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="Run folder or exported model.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="Run folder or exported model.", callback=check_model_folder
+    ),
+]
 DataFile = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
         help='Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), "-" for stdin, or a '
         "built-in dataset (g2p, reverse, copy, sort, dates).",
+        callback=check_file,
     ),
 ]
 Texts = Annotated[

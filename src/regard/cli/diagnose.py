@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.command_options import Debug, Json
+from regard.cli.command_options import Debug, Json, check_model_folder
 from regard.core.errors import info
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run folder.", callback=check_model_folder)
+    ],
     quick: Annotated[
         bool,
         typer.Option(

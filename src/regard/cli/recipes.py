@@ -5,7 +5,7 @@ from regard.cli.command_options import Debug
 
 def recipes(debug: Debug = False) -> None:
     """List the built-in recipes."""
-    from regard.config.load import RECIPES, recipe_names
+    from regard.config.recipe_files import RECIPES, recipe_names
 
     width = 2 + max(len(name) for name in recipe_names())
     for name in recipe_names():

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.command_options import Debug, EngineName, Quantize
+from regard.cli.command_options import Debug, EngineName, Quantize, check_model_folders
 from regard.cli.union_options import option, with_parameters
 from regard.core.errors import UserError
 
@@ -43,7 +43,10 @@ def _with_settings(own: list[Parameter]) -> list[Parameter]:
 @with_parameters(_with_settings)
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL", help="Run folders, or NAME=FOLDER.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL", help="Run folders, or NAME=FOLDER.", callback=check_model_folders
+        ),
     ],
     host: Annotated[
         str, typer.Option(help="Address to bind (0.0.0.0 = all interfaces).")

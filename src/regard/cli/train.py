@@ -41,7 +41,10 @@ def train(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="Training time, e.g. 90s, 10m, 2h; the schedule adapts to it."),
+        typer.Option(
+            help="Training time, e.g. 90s, 10m, 2h; the schedule adapts to it.",
+            callback=option.check_budget,
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Maximum number of updates.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Maximum number of epochs.")] = None,

@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from regard.config.configs import CONFIGS, Config
+from regard.config.recipe_files import RECIPES, recipe_names
 from regard.core.errors import UserError
 from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import did_you_mean, suggest_names
@@ -14,7 +15,6 @@ from regard.core.suggest import did_you_mean, suggest_names
 Tree = dict[str, Any]
 Part = type[BaseModel] | None
 Kinds = dict[str, type[BaseModel]]
-RECIPES = Path(__file__).parent / "recipes"
 RENAMED = {  # settings of earlier versions, by path suffix
     ".norm_place": "norm_position",
     "decoder.score": "cross",
@@ -56,11 +56,6 @@ def _task_config(tree: Tree, where: str) -> type[Config]:
             f"{where}: task: expected one of {', '.join(CONFIGS)}, found {kind!r}{hint}"
         )
     return CONFIGS[kind]
-
-
-def recipe_names() -> list[str]:
-    """Return the names of the built-in recipes."""
-    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 
 def read_recipe(recipe: str) -> Tree:
