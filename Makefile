@@ -14,18 +14,22 @@ WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch stayca
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
 
-setup: .venv/ready ## create .venv with the command regard
+setup: .venv/ready ## create .venv with the command regard and everything that the tests use
 
-.venv/ready: pyproject.toml constraints.txt
+# Each of the two files in .venv records an installation: what the demo needs, or all.
+.venv/ready: EXTRAS := all,test
+.venv/demo: EXTRAS := demo,serve
+.venv/ready .venv/demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 		|| { echo "regard needs Python 3.10 or newer: make setup PYTHON=python3.12"; exit 2; }
 	@echo "Setting up .venv: downloads PyTorch and a few small packages, which may take a few minutes."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[demo,test]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 	@echo "Ready: $(BIN)/regard --help"
 
-demo: .venv/ready ## train English pronunciation for three minutes, then predict new words
+# An installation for the tests is enough for the demo.
+demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/demo) ## train English pronunciation for three minutes, then predict new words
 	$(BIN)/python -m regard train g2p --budget 3m --out $(DEMO) --force
 	@echo
 	@echo "Metrics on held-out words:"
