@@ -215,7 +215,9 @@ def test_parity_counts_hypotheses_and_compares_scores() -> None:
     assert parity(ours, theirs) == (pytest.approx(2 / 3), 0.5)
 
 
-def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -> None:
+def test_another_engine_is_an_error_that_names_it(
+    exported: Any, command: Any, tmp_path: Path
+) -> None:
     model, folder = exported("pre")
     with pytest.raises(UserError, match="exported for engine ctranslate2; torch cannot"):
         regard.load(folder, engine="torch")
@@ -223,7 +225,9 @@ def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -
         regard.load(model.folder_, engine="tensorrt")
     with pytest.raises(UserError, match="quantize=float32"):
         regard.load(folder, quantize="int8")
-    assert "found 'tensorrt'" in command("evaluate", folder, "x.tsv", "--engine", "tensorrt").err
+    pairs = tmp_path / "x.tsv"
+    pairs.write_text("a\ta\n")
+    assert "found 'tensorrt'" in command("evaluate", folder, pairs, "--engine", "tensorrt").err
 
 
 def test_labels_are_given_by_torch_only(models: Any) -> None:

@@ -1,5 +1,6 @@
 """Standalone pages: inspect pages and reports work without server and network."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,13 @@ def test_inspect_page_works_offline(tab: Tab, inspected: Path) -> None:
     page.locator("[data-language=zh]").click()
     expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
     notes = page.locator("section[data-part=notes] li")
-    expect(notes).to_have_text(["强制解码：目标由您给定。", "搜索树来自模型自己的搜索。"])
+    expect(notes).to_have_text(
+        [
+            "强制解码：目标由您给定。",
+            "搜索树来自模型自己的搜索。",
+            re.compile("训练时使用标签平滑 0.1"),
+        ]
+    )
     expect(page.locator("#facts")).to_contain_text("编码器 transformer")
     assert [url for url in tab.requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
