@@ -5,6 +5,8 @@ BIN := .venv/bin
 DEMO := runs/g2p-demo
 # Number of workers that run the tests.
 WORKERS ?= 2
+# Tests and demo start many processes, which should not compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Ten words that are not in the CMU dictionary, so not in training either.
 WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch staycation tokenizer transformerly
 
