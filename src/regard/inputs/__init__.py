@@ -55,7 +55,7 @@ def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
     be initialized from the model.
     """
     if chars is None:
-        return TextInput(tokenizer, lowercase=False, add_bos=False)
+        return TextInput(tokenizer, lowercase=False, add_bos=False, folds=False)
     assert isinstance(tokenizer, TableTokenizer)
     return WordInput(tokenizer, chars)
 

@@ -109,6 +109,10 @@ class Input(ABC):
         """Return the out-of-vocabulary tokens of a source. row: encoded source, if available."""
         return ()
 
+    def folded(self, source: Any) -> tuple[str, ...]:
+        """Return which unknown characters of a source are read as similar ones, as `A → a`."""
+        return ()
+
 
 class InputOptions(Options):
     """Base class of input options.

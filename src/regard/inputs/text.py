@@ -22,6 +22,7 @@ from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
 from regard.data.tokenizers.display_names import printable
 from regard.data.tokenizers.split import ATTACHED
 from regard.data.tokenizers.tokenizer import MAX_WORDS, Tokenizer, WordTokenizer
+from regard.inputs.folding import Folding
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import (
@@ -42,18 +43,22 @@ MIN_COVERAGE = 0.8  # minimum fraction of the text in words that occur more than
 class TextInput(Input):
     """Texts as token ids, followed by EOS.
 
-    lowercase: whether texts are lowercased. add_bos: whether texts start with BOS.
+    lowercase: whether texts are lowercased. add_bos: whether texts start with BOS. folds: whether
+    unknown characters are folded (`inputs/folding.py`), if tokens are characters.
     """
 
     kind = "text"
     mismatch = "--init-from: the pretrained model does not read texts like this task"
 
-    def __init__(self, tokenizer: Tokenizer, lowercase: bool, add_bos: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, lowercase: bool, add_bos: bool, folds: bool = True
+    ) -> None:
         self.tokenizer = tokenizer
         self.lowercase = lowercase
         self.add_bos = add_bos
         self.whole_words = tokenizer.subwords
         self.characters = tokenizer.characters
+        self._folding = Folding(tokenizer) if folds and tokenizer.characters else None
 
     @property
     def shape(self) -> InputShape:
@@ -64,17 +69,27 @@ class TextInput(Input):
         return {**tokenizer_settings(self.tokenizer), "lowercase": self.lowercase}
 
     def read(self, text: str) -> str:
-        """Return the text as it is tokenized, in lower case if `lowercase` is set."""
-        return text.lower() if self.lowercase else text
+        """Return the text as it is tokenized: in lower case if `lowercase` is set, and folded."""
+        text = text.lower() if self.lowercase else text
+        return text if self._folding is None else self._folding.fold(text)
+
+    def folded(self, source: str) -> tuple[str, ...]:
+        text = source.lower() if self.lowercase else source
+        return () if self._folding is None else self._folding.changes(text)
 
     def encode(self, sources: Sequence[str]) -> Ragged:
         for number, source in enumerate(sources, 1):
             if not isinstance(source, str):
                 raise UserError(f"example {number}: expected a string, found {source!r}")
-        texts = [self.read(text) for text in sources] if self.lowercase else sources
-        if not self.add_bos:
-            return Ragged.from_flat(*self.tokenizer.encode_flat(texts, EOS))
-        return Ragged.of([[BOS, *ids] for ids in self.tokenizer.encode_all(texts)], EOS)
+        if self.add_bos:
+            ids = self.tokenizer.encode_all([self.read(text) for text in sources])
+            return Ragged.of([[BOS, *row] for row in ids], EOS)
+        texts = [text.lower() for text in sources] if self.lowercase else sources
+        flat, lengths = self.tokenizer.encode_flat(texts, EOS)
+        if self._folding is not None and (flat == UNK).any():
+            texts = [self._folding.fold(text) for text in texts]
+            flat, lengths = self.tokenizer.encode_flat(texts, EOS)
+        return Ragged.from_flat(flat, lengths)
 
     def names(self, source: str) -> list[str]:
         """Return the tokens with BOS and EOS. Unknown tokens are shown as they are, not as UNK."""
@@ -103,7 +118,8 @@ class TextInput(Input):
         return self.tokenizer.names()
 
     def content(self) -> bytes:
-        return self.tokenizer.content() + bytes([self.lowercase, self.add_bos])
+        flags = self.lowercase, self.add_bos, self._folding is not None
+        return self.tokenizer.content() + bytes(flags)
 
     def save(self, folder: Path) -> None:
         self.tokenizer.save(folder, "source")

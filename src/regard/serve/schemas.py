@@ -153,6 +153,9 @@ class PredictionSchema(BaseModel):
     unknown_tokens: list[str] | None = Field(
         None, description="input tokens outside the vocabulary"
     )
+    folded: list[str] | None = Field(
+        None, description="unknown characters that were read as known ones, as A → a"
+    )
     truncated: bool | None = Field(None, description="true: stopped at the maximum length")
     confidence: float | None = None
     probabilities: dict[str, float] | None = None

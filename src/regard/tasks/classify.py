@@ -117,6 +117,7 @@ class ClassifyTask(Task):
             float(np.log(max(confidence, 1e-30))),
             nbest=top,
             unknown_tokens=self.source.unknown(source),
+            folded=self.source.folded(source),
             value=value,
             confidence=float(confidence),
             probabilities={self.labels[i]: float(p[i]) for i in order},

@@ -130,6 +130,7 @@ class RegressTask(Task):
             "\t".join(f"{number:.6g}" for number in numbers),
             None,
             unknown_tokens=self.source.unknown(source),
+            folded=self.source.folded(source),
             value=tuple(numbers.tolist()),
             is_scalar=len(numbers) == 1,
         )

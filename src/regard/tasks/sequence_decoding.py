@@ -159,8 +159,8 @@ class SequenceDecoding:
             )
             for h in found
         ]
-        unknown = self.source.unknown(source, row)
-        return replace(texts[0], nbest=tuple(texts), unknown_tokens=unknown)
+        unknown, folded = self.source.unknown(source, row), self.source.folded(source)
+        return replace(texts[0], nbest=tuple(texts), unknown_tokens=unknown, folded=folded)
 
 
 def _score_row(prediction: Prediction) -> dict[str, Any]:

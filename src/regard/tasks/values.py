@@ -9,7 +9,7 @@ from regard.data.tensors.special import EOS, SPECIALS
 
 BRIEF = ("text", "score")  # the fields of each prediction in an n-best list
 TOKENS = ("text", "value", "score", "tokens", "token_logprobs")
-REST = ("unknown_tokens", "truncated", "confidence", "probabilities", "alignment")
+REST = ("unknown_tokens", "folded", "truncated", "confidence", "probabilities", "alignment")
 FIELDS, NBEST_FIELDS = (*TOKENS, *REST), (*TOKENS, "nbest", *REST)
 ALWAYS = ("value", "prediction")  # fields that are in the JSON even if they are None
 
@@ -22,6 +22,7 @@ class Prediction:
     labels, tags or numbers. score: the score by which the search ranks outputs (a log
     probability), or None. token_logprobs: log probability of each output token; for tags, the
     probability of each tag. unknown_tokens: tokens of the source that are not in the vocabulary.
+    folded: characters of the source that were read as similar ones in the vocabulary, as `A → a`.
     truncated: whether the output reached the length limit. is_scalar: whether `value` always has
     one element, which the JSON shows without a list. alignment: for each output token and EOS,
     the attention to each source token, EOS included.
@@ -33,6 +34,7 @@ class Prediction:
     tokens: tuple[str, ...] = ()
     nbest: tuple["Prediction", ...] = ()
     unknown_tokens: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
     truncated: bool = False
     value: Any = None
     confidence: float | None = None
@@ -84,7 +86,7 @@ class Prediction:
                 return dict(zip(self.probabilities, rounded, strict=True))
             case "alignment":
                 return [_rounded(row, digits) for row in self.alignment] or None
-            case "unknown_tokens" | "truncated":
+            case "unknown_tokens" | "folded" | "truncated":
                 return getattr(self, name) or None
         return None
 

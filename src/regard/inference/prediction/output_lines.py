@@ -59,7 +59,7 @@ class OutputFormat:
         brief = self._brief_fields()
         nbest = ("nbest",) if self.nbest > 1 else ()
         confidences = ("confidences",) if tagged else ()
-        rest = ("probabilities", "confidence", *confidences, "unknown_tokens")
+        rest = ("probabilities", "confidence", *confidences, "unknown_tokens", "folded")
         fields = ("prediction", *brief[1:], *nbest, *rest)
         record = {"source": source} | found.as_dict(fields, brief, None, eos=not tagged)
         if self.alignment:

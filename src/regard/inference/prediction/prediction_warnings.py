@@ -1,11 +1,11 @@
-"""Warnings about unknown tokens and truncated predictions."""
+"""Warnings about unknown tokens, folded characters and truncated predictions."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core import parallel
-from regard.core.errors import warn
+from regard.core.errors import info, warn
 from regard.tasks.task import Prediction
 
 MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens that are printed, and counted
@@ -13,15 +13,20 @@ MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens that are printed, an
 
 @dataclass
 class PredictionWarnings:
-    """Counts of unknown tokens and of truncated predictions, printed at the end."""
+    """Counts of unknown tokens, folded characters and truncated predictions, printed at the end.
+
+    folded: the number of sources with each change, such as `A → a`.
+    """
 
     unknown_tokens: Counter[str] = field(default_factory=Counter)  # at most MAX_KEPT tokens
     num_unknown: int = 0
     num_truncated: int = 0
+    folded: Counter[str] = field(default_factory=Counter)
 
     def add(self, prediction: Prediction) -> None:
         """Count the unknown tokens and the truncation of one prediction."""
         self.num_truncated += prediction.truncated
+        self.folded.update(prediction.folded)
         self.add_unknown(prediction.unknown_tokens)
 
     def add_unknown(self, tokens: tuple[str, ...]) -> None:
@@ -34,11 +39,13 @@ class PredictionWarnings:
     def record(self) -> dict[str, Any]:
         """Return the counts for `restore`, ready for JSON."""
         frequent = dict(self.unknown_tokens.most_common(MAX_SHOWN))
-        return {"tokens": frequent, "unknown": self.num_unknown, "truncated": self.num_truncated}
+        counts = {"unknown": self.num_unknown, "truncated": self.num_truncated}
+        return {"tokens": frequent, "folded": dict(self.folded), **counts}
 
     def restore(self, record: dict[str, Any]) -> None:
         """Add the counts that another process recorded."""
         self.unknown_tokens.update(record["tokens"])
+        self.folded.update(record.get("folded", {}))
         self.num_unknown += record["unknown"]
         self.num_truncated += record["truncated"]
 
@@ -55,6 +62,13 @@ class PredictionWarnings:
             tokens = [repr(token) for token, _ in self.unknown_tokens.most_common(MAX_SHOWN)]
             count = _count(self.num_unknown, "unknown token")
             warn(f"{count} in the input (read as <unk>): {' '.join(tokens)}")
+        if self.folded:
+            changes = [change for change, _ in self.folded.most_common(MAX_SHOWN)]
+            more = ", ..." if len(self.folded) > MAX_SHOWN else ""
+            info(
+                "characters that the training data does not have were read as: "
+                f"{', '.join(changes)}{more}"
+            )
         if self.num_truncated:
             warn(f"{_count(self.num_truncated, 'prediction')} truncated at the maximum length")
 

@@ -113,7 +113,10 @@
 
   function warnings(prediction) {
     const unknown = [...new Set(prediction.unknown_tokens || [])];
+    const folded = prediction.folded || [];
     return [
+      folded.length ? make("p", { class: "note", data: { role: "folded" } }, regard.say("app.folded"),
+        folded.flatMap((one) => [" ", make("code", {}, one)])) : null,
       unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, regard.say("app.unknown"),
         unknown.flatMap((one) => [" ", make("code", {}, regard.token(one))])) : null,
       prediction.truncated

@@ -39,6 +39,7 @@
     "app.tokens": ["{count} tokens", "{count} 个词元"],
     "app.confidence": ["confidence {p}", "置信度 {p}"],
     "app.truncated": ["Truncated at the maximum length.", "已在最大长度处截断。"],
+    "app.folded": ["Characters that the training data does not have were read as:", "训练数据中没有的字符按以下方式读取："],
     "app.unknown": ["Unknown tokens:", "未知词元："],
     "app.nothing": ["(empty)", "（空）"],
     "app.predictions": ["n-best list", "n-best 列表"],

@@ -121,3 +121,8 @@ def encode_text(tokenizer: Tokenizer, text: str) -> EncodedText:
 def unknown_notes(unknown_tokens: tuple[str, ...]) -> list[Note]:
     """Return a note on the probability of unknown tokens, if there are any."""
     return [Note("unknown.p")] if unknown_tokens else []
+
+
+def folded_notes(folded: tuple[str, ...]) -> list[Note]:
+    """Return a note on characters that were read as similar ones, if there are any."""
+    return [Note("folded", changes=", ".join(folded))] if folded else []

@@ -8,6 +8,7 @@ NOTES = {
     "heads.skipped": "Head ablation skipped: too slow for {tokens} masked tokens.",
     "gates.means": "Only the means of the gates are kept: more than {limit} values.",
     "unknown.p": "The probability of an unknown token is that of <unk>.",
+    "folded": "Characters that the training data does not have were read as: {changes}.",
     "smoothing": (
         "Trained with label smoothing {rate}: the target probability of the correct token was "
         "{percent} %, so probabilities rarely exceed it."
@@ -46,7 +47,10 @@ class Note(str):
     values: dict[str, Any]
 
     def __new__(cls, key: str, **values: Any) -> "Note":
-        formatted = {name: f"{value:,}" for name, value in values.items()}
+        formatted = {
+            name: value if isinstance(value, str) else f"{value:,}"
+            for name, value in values.items()
+        }
         note = super().__new__(cls, NOTES[key].format(**formatted))
         note.key, note.values = key, values
         return note

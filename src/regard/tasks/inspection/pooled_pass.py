@@ -18,7 +18,7 @@ from regard.core.errors import UserError
 from regard.core.suggest import suggest_names
 from regard.data.tensors.padded import Batch, Padded
 from regard.nn.capture import Capture
-from regard.tasks.inspection.batched_pass import log_odds
+from regard.tasks.inspection.batched_pass import folded_notes, log_odds
 from regard.tasks.inspection.forced_pass import (
     NUM_ALTERNATIVES,
     ForcedOutput,
@@ -147,6 +147,7 @@ def classifier_pass(request: InspectionRequest) -> ClassifierPass:
         forced=request.forced,
         score=score,
         unknown_tokens=prediction.unknown_tokens,
+        notes=tuple(folded_notes(prediction.folded)),
     )
     return replace(forced_pass, output=output)
 
@@ -168,7 +169,7 @@ def regressor_pass(request: InspectionRequest) -> RegressorPass:
         target=TokenizedText(prediction.text, tuple(step.token for step in steps)),
         steps=steps,
         unknown_tokens=prediction.unknown_tokens,
-        notes=tuple(notes),
+        notes=(*notes, *folded_notes(prediction.folded)),
     )
     return RegressorPass(request=request, source=source, parts=len(steps), output=output)
 

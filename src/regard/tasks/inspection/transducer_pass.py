@@ -20,6 +20,7 @@ from regard.tasks.inspection.batched_pass import (
     BatchedPass,
     EncodedText,
     encode_text,
+    folded_notes,
     unknown_notes,
 )
 from regard.tasks.inspection.forced_pass import ForcedOutput, InspectionRequest, TokenizedText
@@ -78,7 +79,11 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         truncated=best.truncated,
         unknown_tokens=(*task.source.unknown(text), *target.unknown_tokens),
         tree=None if tree is None else tree.as_dict(task.target),
-        notes=(*notes, *_smoothing_note(request, forced_pass.num_outputs())),
+        notes=(
+            *notes,
+            *folded_notes(task.source.folded(text)),
+            *_smoothing_note(request, forced_pass.num_outputs()),
+        ),
     )
     return replace(forced_pass, output=output)
 

@@ -9,6 +9,7 @@
     "heads.skipped": "已跳过注意力头消融：{tokens} 个掩码词元耗时过长。",
     "gates.means": "门控只保留了平均值：数值超过 {limit} 个。",
     "unknown.p": "未知词元的概率为 <unk> 的概率。",
+    "folded": "训练数据中没有的字符按以下方式读取：{changes}。",
     "smoothing": "训练时使用标签平滑 {rate}：正确词元的目标概率为 {percent} %，因此概率很少超过该值。",
     "sampled.tree": "输出由采样得到，没有搜索树（束搜索才有）。",
     "target.forced": "强制解码：目标由您给定。",
