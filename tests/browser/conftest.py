@@ -63,6 +63,11 @@ class Served(NamedTuple):
         with urllib.request.urlopen(request, timeout=120) as response:
             return json.load(response)
 
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the JSON response of a path without a body."""
+        with urllib.request.urlopen(self.address + path, timeout=120) as response:
+            return json.load(response)
+
     def predict(self, model: str, text: str) -> str:
         """Return the prediction of a model, without the browser."""
         return self.post("/predict", {"model": model, "texts": [text]})["predictions"][0]["text"]

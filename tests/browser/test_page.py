@@ -34,6 +34,39 @@ def test_predict(page: Page, server: Served) -> None:
     expect(part(page, "text")).to_have_text(server.predict("chars", "fade"))
 
 
+def test_the_page_introduces_the_model(page: Page, server: Served) -> None:
+    facts = server.get("/models")["models"][0]
+    expect(part(page, "intro")).to_contain_text("Turns a text into another text.")
+    count = f"{facts['training']['examples']:,}"
+    expect(part(page, "intro")).to_contain_text(f"Trained on words.tsv ({count} examples).")
+    expect(part(page, "intro")).to_contain_text("Held-out exact_match:")
+    examples = page.locator("[data-example]")
+    expect(examples).to_have_count(3)
+    examples.last.click()
+    wait_for_result(page)
+    text = facts["examples"][-1]
+    expect(page.locator("#text")).to_have_value(text)
+    expect(part(page, "text")).to_have_text(server.predict("chars", text))
+
+
+def test_several_lines_are_several_texts(page: Page, server: Served) -> None:
+    run_text(page, "abcd\n\nFADE\n")
+    texts = [server.predict("chars", text) for text in ("abcd", "FADE")]
+    expect(part(page, "items").locator("[data-role=text]")).to_have_text(texts)
+    expect(part(page, "folded")).to_contain_text("F → f")  # of the second text
+    run_text(page, "abcd")
+    expect(part(page, "items")).to_have_count(0)
+    expect(part(page, "text")).to_have_text(texts[0])
+
+
+def test_an_empty_text_clears_the_prediction(page: Page) -> None:
+    run_text(page, "abcd")
+    page.locator("#text").fill("")
+    page.locator("#text").press("Enter")
+    expect(part(page, "prediction")).to_have_text("Enter a text first.")
+    expect(part(page, "stats")).to_have_text("")
+
+
 HOLD = """() => {
   const fetch = window.fetch;
   window.fetch = async (...args) => {

@@ -1,5 +1,6 @@
 """What the server says of itself: models, limits, metrics_by_name, its description, its files."""
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -12,7 +13,12 @@ from starlette.testclient import TestClient
 
 from regard.core.version import __version__
 from regard.estimators import Estimator
-from regard.serve.served_models import _text_direction, example_text, open_models
+from regard.serve.served_models import (
+    _text_direction,
+    example_texts,
+    open_models,
+    training_facts,
+)
 from regard.serve.static import load_static_files
 
 LINE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
@@ -27,7 +33,15 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
     assert first["parameters"] == sum(w.numel() for w in model.model_.parameters())
     assert first["search"] == model.config_.search.model_dump()
     assert first["capabilities"] == ["predict", "stream", "inspect", "alternatives"]
-    assert set(first["example"]) <= set("abcdef")
+    assert len(first["examples"]) == 3 and set("".join(first["examples"])) <= set("abcdef")
+    final = json.loads((model.folder_ / "scores.json").read_text())
+    assert first["training"] == {
+        "data": ["train.tsv"],
+        "examples": json.loads((model.folder_ / "run.json").read_text())["examples"]["training"],
+        "dev_examples": final["examples"],
+        "metric": "exact_match",
+        "score": final["scores"]["exact_match"],
+    }
     assert [kind["properties"]["kind"]["const"] for kind in first["settings"]["oneOf"]] == [
         "beam",
         "sample",
@@ -39,17 +53,33 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ('{"source": "ab"}', "ab"),
-        ("[1]", None),
-        ('"ab"', None),
-        ("{}", None),
-        ("{", None),
-        ("", None),
+        ('{"source": "ab"}', ["ab"]),
+        ('{"source": "ab"}\n' * 2 + '{"source": "c"}', ["ab", "c"]),
+        ('{"source": [1]}\n{"source": ""}', []),
+        ("[1]", []),
+        ('"ab"', []),
+        ("{}", []),
+        ("{", []),
+        ("", []),
     ],
 )
-def test_example_text(tmp_path: Path, line: str, found: str | None) -> None:
+def test_example_texts(tmp_path: Path, line: str, found: list[str]) -> None:
     (tmp_path / "samples.jsonl").write_text(line, "utf-8")
-    assert example_text(tmp_path) == found
+    assert example_texts(tmp_path) == found
+
+
+def test_paths_of_the_data_are_not_shown(tmp_path: Path) -> None:
+    assert training_facts(tmp_path) is None
+    final = {"kind": "final", "scores": {"bleu": 31.5}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(final))
+    facts = {
+        "examples": {"training": 9, "dev": 4},
+        "data": {"data": None, "source": "/secret/a.en", "target": "b.de"},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    found = training_facts(tmp_path)
+    assert found is not None and found["data"] == ["a.en", "b.de"]
+    assert (found["metric"], found["score"], found["dev_examples"]) == ("bleu", 31.5, 4)
 
 
 def test_text_direction() -> None:

@@ -198,7 +198,10 @@ class ModelInfo(BaseModel):
     search: dict[str, Any]
     settings: dict[str, Any] = Field(description="JSON schema of the search settings")
     capabilities: list[str]
-    example: str | None
+    examples: list[str] = Field(description="source texts of the dev set")
+    training: dict[str, Any] | None = Field(
+        description="data, number of examples, metric and score on the dev set, if known"
+    )
     direction: dict[str, str] = Field(description="text direction of source and target: ltr or rtl")
 
 

@@ -1,7 +1,6 @@
 """The served models and their metadata."""
 
 import contextlib
-import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +12,11 @@ from regard.inference.predictor import Predictor
 from regard.nn.quantize import num_parameters
 from regard.serve.search_schema import model_search_schema
 from regard.serve.settings import ServeSettings
+from regard.storage.run_folder import number, read_folder
 from regard.views.inspection.about import description
+from regard.views.report.score_table import headline
+
+EXAMPLES = 3  # texts to try on the page
 
 
 class ServedModel:
@@ -34,7 +37,7 @@ class ServedModel:
         """Run one prediction, so that the first request does not pay for initialization."""
         if "predict" in self.capabilities:
             with contextlib.suppress(UserError):  # text for a model that expects numbers
-                text = example_text(self.predictor.folder) or ""
+                text = next(iter(example_texts(self.predictor.folder)), "")
                 self.predictor.predict([self.task.parse(text)])
 
     def info(self, settings: ServeSettings) -> dict[str, Any]:
@@ -53,7 +56,8 @@ class ServedModel:
             "search": config.search.model_dump(mode="json"),
             "settings": model_search_schema(config, settings),
             "capabilities": self.capabilities,
-            "example": example_text(predictor.folder),
+            "examples": example_texts(predictor.folder),
+            "training": training_facts(predictor.folder),
             "direction": {
                 "source": _text_direction(source.alphabet()),
                 "target": _text_direction(target if self.task.reads_source else source.alphabet()),
@@ -67,20 +71,31 @@ def _text_direction(tokens: Iterable[str]) -> str:
     return "rtl" if classes.count("R") + classes.count("AL") > classes.count("L") else "ltr"
 
 
-def example_text(folder: Path) -> str | None:
-    """Return the source text of the first sample prediction in a run folder, if any."""
-    try:
-        with open(folder / "samples.jsonl", encoding="utf-8") as lines:
-            source = json.loads(next(lines))["source"]
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        StopIteration,
-    ):  # the file may have been edited
+def example_texts(folder: Path) -> list[str]:
+    """Return the first source texts of the sample predictions in a run folder."""
+    sources = [sample.get("source") for sample in read_folder(folder).samples]
+    texts = dict.fromkeys(source for source in sources if isinstance(source, str) and source)
+    return list(texts)[:EXAMPLES]
+
+
+def training_facts(folder: Path) -> dict[str, Any] | None:
+    """Return the data of a run, its size, and the score on the dev set; None if they are unknown.
+
+    Only the name of a data file is shown, not its path.
+    """
+    run = read_folder(folder)
+    main, sizes, data = headline(run), run.facts.get("examples"), run.facts.get("data")
+    if main is None or not isinstance(sizes, dict) or not isinstance(data, dict):
         return None
-    return source if isinstance(source, str) else None
+    names = [data.get(key) for key in ("data", "source", "target")]
+    counts = {key: int(number(sizes.get(key)) or 0) for key in ("training", "dev")}
+    return {
+        "data": [Path(name).name for name in names if isinstance(name, str)],
+        "examples": counts["training"],
+        "dev_examples": counts["dev"],
+        "metric": main.metric,
+        "score": main.value,
+    }
 
 
 def open_models(

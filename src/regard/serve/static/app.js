@@ -32,7 +32,8 @@
   function drawExamples() {
     const isPrompt = activePanes().every((pane) => pane.model.task === "language-model");
     $("text-label").textContent = regard.say(isPrompt ? "app.prompt" : "app.text");
-    const texts = [...new Set(activePanes().map((pane) => pane.model.example).filter(Boolean))];
+    const texts = [...new Set(activePanes().flatMap((pane) => pane.model.examples))].slice(0, 3);
+    $("text").placeholder = regard.say(isPrompt ? "app.placeholder.prompt" : "app.placeholder");
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
       const use = () => {
@@ -80,6 +81,17 @@
     });
   }
 
+  // The second pane offers the models of the same task as the first one, another one at first.
+  function matchTasks() {
+    const [first, second] = page.panes;
+    second.models = page.models.filter((model) => model.task === first.model.task);
+    if (second.models.includes(second.model) && second.value.model !== first.value.model) second.draw();
+    else {
+      const other = second.models.find((model) => model !== first.model) || first.model;
+      second.set(second.defaults(other.name));
+    }
+  }
+
   function setCompare(on) {
     page.compare = on;
     $("compare").setAttribute("aria-pressed", String(on));
@@ -105,6 +117,8 @@
     const text = $("text").value;
     if (!text.trim() && activePanes().some((pane) => pane.model.task !== "language-model")) {
       app.announce(regard.say("app.empty"));
+      for (const pane of activePanes()) pane.reset(regard.say("app.empty"));
+      drawDifference();
       $("text").focus();
       return;
     }
@@ -128,6 +142,7 @@
   function onChange(pane) {
     const { inspector } = page;
     if (pane.name === inspector.name && pane.value.model !== inspector.data?.model?.name) inspector.clear();
+    if (pane === page.panes[0] && page.panes[1].model?.task !== pane.model.task) matchTasks();
     drawExamples();
     drawDifference();
     updateUrl();
@@ -142,6 +157,7 @@
       make("p", { class: "notice bad" }, regard.say("app.unknown.model", { name }))));
     $("text").value = saved.text;
     page.inspector.target.value = saved.target;
+    page.panes[1].models = page.models;
     page.panes.forEach((pane, index) => {
       const value = saved.panes[index];
       if (names.includes(value.model)) pane.set(value);
@@ -191,10 +207,10 @@
   function build() {
     const options = { onChange, onResult, onBusy, maxNBest: page.limits.max_nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
-    if (page.models.length > 1) page.panes[1].set(page.panes[1].defaults(page.models[1].name));
+    matchTasks();
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
     page.inspector = new app.Inspector($("inspector"), page.panes, updateUrl);
-    page.inspector.text = () => $("text").value;
+    page.inspector.text = () => app.questions($("text").value, page.panes[0].model)[0] ?? "";
     setCompare(false);
     drawCopyButtons();
     addListeners();

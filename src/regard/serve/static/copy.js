@@ -60,7 +60,7 @@ with urllib.request.urlopen(request) as response:
     const args = [
       app.pythonLiteral(body.texts),
       ...(body.nbest ? [`nbest=${body.nbest}`] : []),
-      ...(constraints ? [`constraints=[regard.Constraints(${fields.join(", ")})]`] : []),
+      ...(constraints ? [`constraints=[regard.Constraints(${fields.join(", ")})]${body.texts.length > 1 ? ` * ${body.texts.length}` : ""}`] : []),
       ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${app.pythonLiteral(value)}`),
     ];
     return `import regard

@@ -57,7 +57,7 @@
     const named = Object.values(media.examples || {})[0]?.value;
     const value = media.example ?? named ?? app.schemaExample(page.api, media.schema);
     if (!page.model || !value || typeof value !== "object") return value;
-    const text = page.model.example;
+    const text = page.model.examples[0];
     return {
       model: page.model.name, ...value,
       ...(text && "texts" in value ? { texts: [text] } : {}), ...(text && "text" in value ? { text } : {}),

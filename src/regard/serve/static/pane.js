@@ -8,6 +8,12 @@
 
   const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
+  // Returns the texts to predict: one per line, or for language models the whole text.
+  app.questions = (text, model) => {
+    const found = model.task === "language-model" ? [text] : text.split("\n").filter((line) => line.trim());
+    return found.length ? found : [text];
+  };
+
   // Returns the constraints that are set; undefined if none is.
   app.activeConstraints = (constraints) => {
     const active = Object.entries(constraints || {}).filter(([, value]) => value.length);
@@ -26,12 +32,25 @@
   // Returns the body of /predict for the settings of a pane.
   app.predictRequest = (text, value, model) => ({
     model: value.model,
-    texts: [text],
+    texts: app.questions(text, model),
     ...(nbestSize(value, model) > 1 ? { nbest: nbestSize(value, model) } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
     ...(app.activeConstraints(value.constraints)
-      ? { constraints: [app.activeConstraints(value.constraints)] } : {}),
+      ? { constraints: app.questions(text, model).map(() => app.activeConstraints(value.constraints)) } : {}),
   });
+
+  // Returns what a model does, what it was trained on, and its score on the dev set.
+  function introduction({ task, training }) {
+    const does = regard.say(`app.intro.${task}`);
+    if (!training) return does;
+    const format = new Intl.NumberFormat(regard.language);
+    const { data, examples, dev_examples: held, metric, score } = training;
+    const trained = data.length && examples
+      ? regard.say("app.intro.trained", { data: data.join(", "), count: format.format(examples) }) : "";
+    const good = regard.say(held > 1 ? "app.intro.score" : "app.intro.score.text",
+      { metric, score: regard.number(score, 1), count: format.format(held) });
+    return [does, trained, good].filter(Boolean).join(" ");
+  }
 
   // options: the callbacks {onChange, onResult, onBusy}, and maxNBest.
   class Pane {
@@ -42,6 +61,7 @@
       this.abort = null;
       const selectModel = () => this.selectModel(this.select.value);
       this.select = make("select", { data: { role: "model" }, on: { change: selectModel } });
+      this.intro = make("p", { class: "intro", data: { role: "intro" } });
       this.about = make("p", { class: "about muted", data: { role: "about" } });
       this.form = make("details", { class: "settings", data: { role: "settings" } });
       this.stats = make("div", { class: "stats muted", data: { role: "stats" } });
@@ -51,7 +71,7 @@
       this.element = make("section", { class: "pane", data: { pane: name } },
         make("div", { class: "head" },
           make("label", { class: "select" }, make("span", { data: { role: "title" } }), this.select), this.stats),
-        this.about, this.form, this.prefix, this.error, this.body);
+        this.intro, this.about, this.form, this.prefix, this.error, this.body);
       this.draw();
     }
 
@@ -86,6 +106,7 @@
         make("option", { value: one.name, selected: one.name === this.value.model }, one.name)));
       this.element.dataset.task = this.model.task;
       this.drawTitle(this.compared);
+      this.intro.textContent = introduction(this.model);
       const count = this.model.parameters;
       const format = new Intl.NumberFormat(regard.language);
       const size = count ? regard.say("app.parameters", { count: format.format(count) }) : "";

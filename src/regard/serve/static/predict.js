@@ -22,7 +22,7 @@
         return;
       }
       const { prediction, text, model, complete } = this.result;
-      const hasAlternatives = complete && model.capabilities.includes("alternatives") && app.prefixes(prediction);
+      const hasAlternatives = complete && !prediction.items && model.capabilities.includes("alternatives") && app.prefixes(prediction);
       app.drawPrediction(this.body, {
         model, text, prediction,
         other: this.other?.text === text ? this.other.prediction : null,
@@ -68,6 +68,14 @@
       this.stop();
     },
 
+    // Stops, and shows a message instead of a prediction.
+    reset(message) {
+      this.stop();
+      this.error.replaceChildren();
+      this.clear();
+      this.body.replaceChildren(make("p", { class: "muted waiting" }, message));
+    },
+
     // Removes the result of an earlier request.
     clear() {
       this.result = null;
@@ -77,22 +85,25 @@
 
     async fetchPrediction(text, signal) {
       const body = app.predictRequest(text, this.value, this.model);
-      if (!this.model.capabilities.includes("stream")) {
-        const response = await app.api.json("predict", body, signal);
-        return { ...response.predictions[0], latency_ms: response.latency_ms };
+      const several = body.texts.length > 1;
+      if (several || !this.model.capabilities.includes("stream")) {
+        const { predictions, latency_ms } = await app.api.json("predict", body, signal);
+        if (!several) return { ...predictions[0], latency_ms };
+        const items = predictions.map((prediction, index) => ({ text: body.texts[index], prediction }));
+        return { text: predictions.map((one) => one.text).join("\n"), items, latency_ms };
       }
       const onPartial = (partial) => {
         if (!signal.aborted) this.show(partial, text, false);
       };
       return app.api.stream({
-        model: body.model, text, search: body.search, constraints: body.constraints?.[0],
+        model: body.model, text: body.texts[0], search: body.search, constraints: body.constraints?.[0],
       }, onPartial, signal);
     },
 
     // Requests the n-best list, which a stream does not contain.
     async fetchNBest(text, prediction, signal) {
       const body = app.predictRequest(text, this.value, this.model);
-      if (!body.nbest || (prediction.nbest || []).length > 1) return;
+      if (!body.nbest || prediction.items || (prediction.nbest || []).length > 1) return;
       const response = await app.api.json("predict", body, signal);
       if (signal.aborted || this.result?.prediction !== prediction) return;
       prediction.nbest = response.predictions[0].nbest;

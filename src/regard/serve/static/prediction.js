@@ -136,11 +136,20 @@
       regard.say("app.milliseconds", { count: latency.toFixed(latency < 10 ? 1 : 0) })) : null,
   ];
 
+  // The predictions of several texts, one row each.
+  function itemsView({ prediction }) {
+    return [make("ol", { class: "items", data: { role: "items" } }, prediction.items.map(({ text, prediction: one }) =>
+      make("li", {}, make("span", { class: "muted", dir: "auto" }, text),
+        make("span", { class: "output", dir: "auto", data: { role: "text" } }, textNodes(one.text)),
+        ...warnings(one).filter(Boolean))))];
+  }
+
   // Draws a prediction. view: {model, text, prediction, other: a prediction to compare with, onToken}.
   app.drawPrediction = (element, view) => {
     const { task } = view.model;
-    const [output, ...rest] = (VIEWS[task] || transduceView)(view);
-    const parts = [output, ...(task === "transduce" ? [] : warnings(view.prediction)), ...rest];
+    const { items } = view.prediction;
+    const [output, ...rest] = (items ? itemsView : VIEWS[task] || transduceView)(view);
+    const parts = [output, ...(items || task === "transduce" ? [] : warnings(view.prediction)), ...rest];
     element.replaceChildren(...parts.filter(Boolean));
   };
 })();
