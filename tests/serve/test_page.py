@@ -15,13 +15,15 @@ PAGES = {"/": "index.html", "/docs": "docs.html"}
 SCRIPTS = [
     path for path in FILES if path.suffix in (".js", ".html") and path.name != "words_app.js"
 ]
-DYNAMIC_KEYS = {"app.model.one", "app.model.two"}  # keys composed by a script
+TASKS = ("transduce", "tag", "classify", "regress", "language-model")
+# Keys composed by a script:
+DYNAMIC_KEYS = {"app.model.one", "app.model.two", *(f"app.intro.{task}" for task in TASKS)}
 
 
 def words() -> dict[str, tuple[str, str]]:
     """Return the English and Chinese texts by key."""
     text = (STATIC / "words_app.js").read_text("utf-8")
-    found = re.findall(r'^ {4}"([\w.]+)": \["(.*?)", "(.*?)"\],$', text, re.M)
+    found = re.findall(r'^ {4}"([\w.-]+)": \["(.*?)", "(.*?)"\],$', text, re.M)
     return {key: (english, chinese) for key, english, chinese in found}
 
 

@@ -108,4 +108,25 @@
       } catch { /* kept in memory only */ }
     },
   };
+
+  // Prompts for the API key after a 401, then retries.
+  app.promptForKey = (retry) => {
+    const $ = (id) => document.getElementById(id);
+    const form = $("key-form");
+    $("loading").hidden = true;
+    form.hidden = false;
+    if (app.api.hasKey()) {
+      app.api.setKey("");
+      $("notice").replaceChildren(regard.make("p", { class: "notice bad" }, regard.say("app.key.wrong")));
+    }
+    $("api-key").value = "";
+    $("api-key").focus();
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      app.api.setKey($("api-key").value.trim());
+      form.hidden = true;
+      $("notice").replaceChildren();
+      retry();
+    };
+  };
 })();

@@ -81,17 +81,6 @@
     });
   }
 
-  // The second pane offers the models of the same task as the first one, another one at first.
-  function matchTasks() {
-    const [first, second] = page.panes;
-    second.models = page.models.filter((model) => model.task === first.model.task);
-    if (second.models.includes(second.model) && second.value.model !== first.value.model) second.draw();
-    else {
-      const other = second.models.find((model) => model !== first.model) || first.model;
-      second.set(second.defaults(other.name));
-    }
-  }
-
   function setCompare(on) {
     page.compare = on;
     $("compare").setAttribute("aria-pressed", String(on));
@@ -142,7 +131,7 @@
   function onChange(pane) {
     const { inspector } = page;
     if (pane.name === inspector.name && pane.value.model !== inspector.data?.model?.name) inspector.clear();
-    if (pane === page.panes[0] && page.panes[1].model?.task !== pane.model.task) matchTasks();
+    if (pane === page.panes[0]) app.matchTasks(page.models, page.panes);
     drawExamples();
     drawDifference();
     updateUrl();
@@ -163,6 +152,7 @@
       if (names.includes(value.model)) pane.set(value);
       else if (!value.model) pane.set({ ...value, model: names[index] || names[0], search: {} });
     });
+    app.matchTasks(page.models, page.panes);
     page.inspector.clear();
     setCompare(saved.compare);
     drawCount();
@@ -207,7 +197,8 @@
   function build() {
     const options = { onChange, onResult, onBusy, maxNBest: page.limits.max_nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
-    matchTasks();
+    if (page.models.length > 1) page.panes[1].set(page.panes[1].defaults(page.models[1].name));
+    app.matchTasks(page.models, page.panes);
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
     page.inspector = new app.Inspector($("inspector"), page.panes, updateUrl);
     page.inspector.text = () => app.questions($("text").value, page.panes[0].model)[0] ?? "";
@@ -229,33 +220,13 @@
       const health = await app.api.json("health");
       $("foot").textContent = `regard ${health.version}`;
     } catch (error) {
-      if (error.status === 401) return promptForKey(load);
+      if (error.status === 401) return app.promptForKey(load);
       $("loading").hidden = true;
       return app.showError($("notice"), error, load);
     }
     return build();
   }
 
-  // Prompts for the API key after a 401, then retries.
-  function promptForKey(retry) {
-    const form = $("key-form");
-    $("loading").hidden = true;
-    form.hidden = false;
-    if (app.api.hasKey()) {
-      app.api.setKey("");
-      $("notice").replaceChildren(make("p", { class: "notice bad" }, regard.say("app.key.wrong")));
-    }
-    $("api-key").value = "";
-    $("api-key").focus();
-    form.onsubmit = (event) => {
-      event.preventDefault();
-      app.api.setKey($("api-key").value.trim());
-      form.hidden = true;
-      $("notice").replaceChildren();
-      retry();
-    };
-  }
-
-  document.addEventListener("regard:key", () => promptForKey(run));
+  document.addEventListener("regard:key", () => app.promptForKey(run));
   load();
 })();

@@ -59,4 +59,12 @@
     const values = { count: all - common.filter(Boolean).length, all };
     return regard.say(hasWords ? "app.differs.words" : "app.differs.characters", values);
   };
+
+  // Restricts the second pane to the models of the task of the first one.
+  app.matchTasks = (models, [first, second]) => {
+    second.models = models.filter((model) => model.task === first.model.task);
+    if (second.model) return second.draw();
+    const other = second.models.find((model) => model !== first.model) || first.model;
+    return second.set(second.defaults(other.name));
+  };
 })();
