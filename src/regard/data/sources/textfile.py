@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import itertools
 import os
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -49,16 +49,21 @@ class TextFile:
     has_bom: bool
 
 
-def text_size(path: str) -> int:
-    """Return the size of a text in bytes (gzip: uncompressed, from the trailer); 0 for stdin."""
+def text_size(path: str, limit: int) -> int:
+    """Return the size of a text in bytes, uncompressed; 0 for stdin and other pipes.
+
+    gzip is decompressed to measure it, up to a little more than `limit` bytes. The size in its
+    trailer is modulo 4 GB, and of the last member only.
+    """
     if path == "-" or not Path(path).is_file():
         return 0
-    count = Path(path).stat().st_size
-    with readable_os_errors(path), open(path, "rb") as file:
-        if file.read(2) != GZIP or count < 18:
-            return count
-        file.seek(-4, os.SEEK_END)
-        return max(count, struct.unpack("<I", file.read(4))[0])
+    with readable_os_errors(path), open_bytes(path) as stream:
+        if not isinstance(stream, gzip.GzipFile):
+            return os.path.getsize(path)
+        count = 0
+        while count <= limit and (data := stream.read(CHUNK)):
+            count += len(data)
+    return count
 
 
 def open_text(path: str) -> TextFile:
@@ -104,8 +109,9 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
     with (
         readable_os_errors(path),
         open_bytes(path) as stream,
-        ProgressBar(f"reading {path}", text_size(path)) as bar,
+        ProgressBar(f"reading {path}", os.path.getsize(path)) as bar,
     ):
+        raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(CHUNK):
             data += stream.readline()
@@ -121,7 +127,7 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
                 out.write(data)
             first, last, count = first or data[:3], data[-1:], count + len(data)
             newlines, returns = newlines + data.count(b"\n"), returns + data.count(b"\r")
-            bar.advance(len(data))
+            bar.advance(raw.tell() - bar.done)  # compressed bytes for gzip
         if out:
             out.close()
     raise_bad_lines(path, problems, CONVERT.format(path), bad)
