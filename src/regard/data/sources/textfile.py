@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import itertools
 import os
@@ -25,6 +24,7 @@ from regard.data.reading.lines import (
     check_text,
     open_bytes,
     raise_bad_lines,
+    read_line,
     readable_os_errors,
 )
 
@@ -58,12 +58,18 @@ def text_size(path: str, limit: int) -> int:
     if path == "-" or not Path(path).is_file():
         return 0
     with readable_os_errors(path), open_bytes(path) as stream:
-        if not isinstance(stream, gzip.GzipFile):
+        if _file_of(stream) is stream:
             return os.path.getsize(path)
         count = 0
         while count <= limit and (data := stream.read(CHUNK)):
             count += len(data)
     return count
+
+
+def _file_of(stream: BinaryIO) -> BinaryIO:
+    """Return the file that a gzip stream decompresses; other streams as they are."""
+    file: BinaryIO = getattr(stream, "fileobj", stream)
+    return file
 
 
 def open_text(path: str) -> TextFile:
@@ -111,10 +117,10 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
         open_bytes(path) as stream,
         ProgressBar(f"reading {path}", os.path.getsize(path)) as bar,
     ):
-        raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
+        file = _file_of(stream)
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(CHUNK):
-            data += stream.readline()
+            data += read_line(path, stream, newlines + 1 + data.count(b"\n"))
             check_text(path, data, newlines + 1)
             digest.update(data)
             try:
@@ -127,7 +133,7 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
                 out.write(data)
             first, last, count = first or data[:3], data[-1:], count + len(data)
             newlines, returns = newlines + data.count(b"\n"), returns + data.count(b"\r")
-            bar.advance(raw.tell() - bar.done)  # compressed bytes for gzip
+            bar.advance(file.tell() - bar.done)  # compressed bytes for gzip
         if out:
             out.close()
     raise_bad_lines(path, problems, CONVERT.format(path), bad)
