@@ -40,7 +40,7 @@ demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/demo) ## train English pron
 	@echo "Ten words that are not in the data:"
 	@printf '%s\n' $(WORDS) > $(DEMO)-words.txt
 	@$(BIN)/python -m regard predict $(DEMO) --input $(DEMO)-words.txt \
-		--output $(DEMO)-predictions.txt
+		--output $(DEMO)-predictions.txt --force
 	@paste $(DEMO)-words.txt $(DEMO)-predictions.txt
 	@echo
 	@$(BIN)/python -m regard inspect $(DEMO) doomscroll --out $(DEMO)-inspect.html

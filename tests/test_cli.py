@@ -226,7 +226,7 @@ def test_batch_size_changes_no_answer_and_no_order(
 def test_output_goes_to_a_file(
     command: Command, trained: Any, words: list[str], answers: list[str]
 ) -> None:
-    Path("out.txt").write_text("old")
+    Path("out.txt").write_text("")
     said = command("predict", trained.run, "--output", "out.txt", stdin=lines(words))
     assert said == (0, "", "")
     assert Path("out.txt").read_text() == lines(answers)
@@ -235,7 +235,8 @@ def test_output_goes_to_a_file(
 
 def test_a_broken_stream_leaves_the_old_output(command: Command, trained: Any) -> None:
     Path("out.txt").write_text("old")
-    said = command("predict", trained.run, "--output", "out.txt", stdin=b"ab\nbc\n\xe4\n")
+    words = ("predict", trained.run, "--output", "out.txt", "--force")
+    said = command(*words, stdin=b"ab\nbc\n\xe4\n")
     assert said.code == 2 and "error: standard input line 3: not UTF-8" in said.err
     assert Path("out.txt").read_text() == "old"
     assert "partial output in out.txt.part" in said.err

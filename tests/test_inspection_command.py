@@ -83,3 +83,41 @@ def test_a_browser_opens_the_page(
     monkeypatch.setattr("webbrowser.open", lambda place: False)
     said = command("inspect", trained.run, "abc", "--out", page, "--open")
     assert said.code == 2 and "no browser could be opened" in said.err
+
+
+def test_files_of_other_kinds_are_overwritten_only_by_force(
+    command: Command, trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"--out": "a.html", "--json": "a.json", "--png": "a.png", "--svg": "a.svg"}
+    for option, name in names.items():
+        Path(name).write_text("mine")
+        said = command("inspect", trained.run, "abc", option, name)
+        assert said.code == 2 and f"{option} {name}: the file exists and is not a" in said.err
+        assert "--force" in said.err and Path(name).read_text() == "mine"
+    words = [word for pair in names.items() for word in pair]
+    assert command("inspect", trained.run, "abc", *words, "--force").code == 0
+    said = command("inspect", trained.run, "abca", *words)  # its own files
+    assert said.code == 0, said.err
+    Path("a.html").write_text("")
+    assert command("inspect", trained.run, "abc", "--out", "a.html").code == 0
+
+
+def test_other_commands_keep_files_of_other_kinds(
+    command: Command, trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"report": "a.html", "plot": "a.svg", "shortlist": "a.safetensors"}
+    words = {
+        "report": [trained.run],
+        "plot": ["softmax"],
+        "shortlist": [trained.run, trained.train],
+    }
+    for name, file in names.items():
+        Path(file).write_text("mine")
+        said = command(name, *words[name], "--out", file)
+        assert said.code == 2 and f"--out {file}: the file exists and is not a" in said.err
+        assert Path(file).read_text() == "mine"
+        for more in ("--force", None):  # then its own file
+            said = command(name, *words[name], "--out", file, *([more] if more else []))
+            assert said.code == 0, said.err

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from regard.core.errors import UserError
@@ -17,6 +18,7 @@ from regard.data.reading.labeled import (
     read_vectors,
 )
 from regard.data.reading.read import Pair, read_pairs
+from regard.inputs.vectors import VectorInput, standard
 
 LABELED = [Pair("a b", ("good",), 1), Pair("c, d", ("bad",), 2)]
 NUMBERED = [Pair("a b", (1.5,), 1), Pair("c, d", (-2.0,), 2)]
@@ -277,3 +279,31 @@ def test_standard_input_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n3,4\n")))
     assert not looks_like_vectors("-")
     assert len(read_vectors("-")[0].pairs) == 2
+
+
+def test_numbers_that_overflow_are_errors() -> None:
+    rows = "a b\t1.5\nc d\t-1e300\n"
+    message = error_of(read_numbers, "n.tsv", rows)
+    expected = "n.tsv line 2: column 2: expected a number from -1e+100 to 1e+100, found -1e300"
+    assert message.startswith(expected) and "rescale the column" in message
+    rows = '{"text": "a", "score": 1}\n{"text": "b", "score": 1e200}\n'
+    assert "n.jsonl line 2: column score: expected" in error_of(read_numbers, "n.jsonl", rows)
+    rows = "x1,x2,y\n1,2,3\n1,1e101,3\n"
+    assert "v.csv line 3: column x2: expected a number" in error_of(read_vectors, "v.csv", rows)
+    assert read_numbers(write("n.tsv", "a\t1e99\nb\t-1e99\n")).pairs[0].target == (1e99,)
+
+
+def test_numbers_from_python_do_not_overflow() -> None:
+    with pytest.raises(UserError, match=r"found 1e\+300: too large to standardize"):
+        standard(np.array([[1.0], [1e300], [2.0]]))
+    vectors = VectorInput([0.0, 0.0], [1.0, 1.0])
+    with pytest.raises(UserError, match=r"vector 2: expected .* found 1e\+60 \(number 2\)"):
+        vectors.encode([(1.0, 2.0), (1.0, 1e60)])
+
+
+def test_column_names_of_vectors_are_distinct() -> None:
+    rows = "x,x,y\n1,2,3\n4,5,6\n"
+    assert looks_like_vectors(write("v.csv", rows))
+    message = error_of(read_vectors, "v.csv", rows)
+    assert "v.csv line 1: column name 'x' occurs 2 times: columns 1, 2" in message
+    assert len(read_vectors("v.csv", "1", "3")[0].pairs) == 2

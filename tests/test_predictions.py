@@ -1,5 +1,8 @@
 """Predictions for many texts: windows, batches, order, shards, progress."""
 
+import gzip
+import json
+import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +14,13 @@ import regard
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.data.corpus.ragged import Ragged
+from regard.data.reading.read import read_lines
+from regard.data.reading.tagged_format import Sentence
+from regard.data.reading.tagged_tokens import ColumnLayout
 from regard.data.tensors.padded import Padded
 from regard.inference.prediction import prediction_progress, windows
 from regard.inference.prediction.input_items import count_lines
+from regard.inference.prediction.output_lines import OutputFormat, one_line
 from regard.inference.prediction.prediction_progress import PredictionProgress
 from regard.inference.prediction.prediction_warnings import MAX_KEPT, PredictionWarnings
 from regard.inference.prediction.shards import Shard
@@ -153,7 +160,7 @@ def test_samples_depend_on_the_index_not_on_the_window(
     """Samples of a language model do not depend on the batch."""
     model = models("language-model").run
     prompts = ["Anna"] * 50
-    expected = lines(regard.load(model).predict(prompts, max_length=8))
+    expected = lines([one_line(p) for p in regard.load(model).predict(prompts, max_length=8)])
     assert len(set(expected.splitlines())) > 20
     words = ("predict", model, "--max-length", "8", "--batch-size", "3")
     assert command(*words, stdin=lines(prompts)).out == expected
@@ -279,3 +286,76 @@ def test_warnings_keep_a_bounded_number_of_tokens() -> None:
     assert other.num_unknown == warnings.num_unknown and other.unknown_tokens.most_common(1) == [
         ("often", MAX_KEPT + 500)
     ]
+
+
+# Lines
+
+
+def test_a_prediction_with_line_ends_is_one_line_of_plain_output() -> None:
+    """JSON keeps the text as it is."""
+    text = "a\nb\r\nc\\d\u2028e"
+    best = Prediction(text, -1.0, value=text)
+    found = Prediction(text, -1.0, nbest=(best, best), value=text)
+    item, tokens = InputItem("x", "x"), list[str]
+    shown = "a\\nb\\r\\nc\\d\u2028e"
+    assert OutputFormat().line(item, found, tokens) == f"{shown}\n"
+    assert OutputFormat(nbest=2).line(item, found, tokens) == f"-1.0000\t{shown}\n" * 2
+    alternatives = OutputFormat(alternatives=1)
+    assert alternatives.format_alternatives("x", "", [("\n", 0.5, best)]) == (
+        f"0.5000\t\\n\t{shown}\n"
+    )
+    record = json.loads(OutputFormat(json_lines=True).line(item, found, tokens))
+    assert record["prediction"] == text
+
+
+def test_a_tag_with_a_line_end_is_one_line_of_columns() -> None:
+    layout = ColumnLayout(width=1)
+    assert layout.render(Sentence(("a",), None, 1, ("a", "")), ["X\nY"]) == "a\tX\\nY\n\n"
+
+
+@pytest.mark.parametrize("source", ["stdin", "file", "gzip"])
+def test_endless_input_without_line_ends_is_an_error(
+    source: str, command: Command, trained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.data.reading.lines.MAX_LINE", 1000)
+    content = b"ab\n" + b"a" * 5000
+    Path("in.txt").write_bytes(gzip.compress(content) if source == "gzip" else content)
+    given = () if source == "stdin" else ("--input", "in.txt")
+    said = command("predict", trained.run, *given, stdin=content if source == "stdin" else b"")
+    name = "standard input" if source == "stdin" else "in.txt"
+    assert said.code == 2 and said.out.count("\n") == 1
+    assert f"{name} line 2: no line end within 1000 bytes" in said.err.replace(",", "")
+
+
+def test_a_line_may_be_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.data.reading.lines.MAX_LINE", 1000)
+    text = "a" * 999
+    Path("in.txt").write_text(f"{text}\n{text}\n{text}")
+    assert list(read_lines("in.txt")) == [text] * 3
+
+
+def test_a_byte_that_is_not_text_is_named_with_its_line(command: Command, trained: Any) -> None:
+    said = command("predict", trained.run, stdin=b"ab\nc\0\n")
+    assert said.code == 2 and "standard input line 2: NUL byte" in said.err
+
+
+# Existing files
+
+
+def test_an_existing_file_is_overwritten_only_by_force(command: Command, trained: Any) -> None:
+    Path("train.tsv").write_text("a\tb\n")
+    words = ("predict", trained.run, "ab", "--output", "train.tsv")
+    said = command(*words)
+    assert said.code == 2 and "--output train.tsv: the file exists" in said.err
+    assert "overwrite it with --force" in said.err
+    assert Path("train.tsv").read_text() == "a\tb\n" and os.listdir() == ["train.tsv"]
+    expected = lines(regard.load(trained.run).predict(["ab"]))
+    assert command(*words, "--force").code == 0 and Path("train.tsv").read_text() == expected
+
+
+def test_the_input_is_never_overwritten(command: Command, trained: Any) -> None:
+    Path("in.txt").write_text("ab\n")
+    words = ("--input", "in.txt", "--output", "./in.txt", "--force")
+    said = command("predict", trained.run, *words)
+    assert said.code == 2 and "same file as --input" in said.err
+    assert Path("in.txt").read_text() == "ab\n"

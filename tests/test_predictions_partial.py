@@ -251,3 +251,16 @@ def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> 
         os.waitpid(child, 0)
     said = command("predict", trained.run, "ab", "--output", "out", "--force")
     assert said.code == 0  # the lock is released
+
+
+def test_an_interrupted_command_that_overwrites_resumes_without_force(
+    command: Command, trained: Any, stopped: Any, words: list[str]
+) -> None:
+    Path("in.txt").write_text(lines(words))
+    Path("out").write_text("old")
+    args = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    stopped(2, *args, "--force")
+    assert Path("out").read_text() == "old"
+    said = command(*args)
+    assert said.code == 0 and "sources already done" in said.err
+    assert Path("out").read_text() == lines(regard.load(trained.run).predict(words))

@@ -1,5 +1,6 @@
 """Misuse of the reader: each mistake gets an answer with file, line and what to do."""
 
+import csv
 import gzip
 import os
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair, read_aligned, read_lines, read_pairs, split_dev
+from regard.data.sources.open import DataSpec
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +141,38 @@ def test_one_example_is_too_few_to_split() -> None:
         split_dev([Pair("a", "b", 1)])
     with pytest.raises(UserError, match="2 pairs with 1 distinct source"):
         split_dev([Pair("a", "b", 1), Pair("a", "c", 2)])
+
+
+def test_a_key_or_column_name_that_occurs_twice_is_an_error() -> None:
+    rows = '{"source": "a", "target": "b"}\n{"source": "a", "target": "b", "source": "c"}\n'
+    message = error_of("twice.jsonl", rows)
+    assert message == "twice.jsonl line 2: invalid JSON: key 'source' occurs twice in an object"
+    rows = "\nsource\ttarget\tsource\na\tb\tc\n"
+    message = error_of("twice.tsv", rows)
+    assert "twice.tsv line 2: column name 'source' occurs 2 times: columns 1, 3" in message
+    rows = "lemma,form,form\na,b,c\n"
+    assert "twice.csv line 1: column name 'form'" in error_of("twice.csv", rows, "lemma", "form")
+    assert read_pairs("twice.csv", "lemma", "3").pairs == [Pair("a", "c", 2)]
+    assert read_pairs(write("unused.tsv", "source\ttarget\tx\tx\na\tb\tc\td\n")).pairs
+
+
+def test_long_cells_of_csv_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a" * 200_000
+    assert read_pairs(write("long.csv", f'{text},b\n"{text}",c\n')).pairs[1].source == text
+    before = csv.field_size_limit(1000)
+    try:
+        monkeypatch.setattr("regard.data.reading.pair_tables.MAX_LINE", 1000)
+        message = error_of("long.csv", f"a,b\n{'a' * 1001},b\n")
+    finally:
+        csv.field_size_limit(before)
+    assert "long.csv line 2: invalid CSV: a cell has more than 1,000 characters" in message
+
+
+def test_a_large_file_without_line_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size is not the memory that it takes."""
+    monkeypatch.setenv("REGARD_MEMORY", "1KB")
+    monkeypatch.setattr("regard.data.reading.lines.MAX_LINE", 2000)
+    monkeypatch.setattr("regard.data.sources.textfile.CHUNK", 100)
+    path = write("endless.tsv.gz", "a\tb\n" * 100 + "a" * 9000)
+    with pytest.raises(UserError, match=r"endless\.tsv\.gz line 101: no line end within"):
+        DataSpec(path).read_large()

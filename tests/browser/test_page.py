@@ -1,10 +1,12 @@
 """The web UI: predict, inspect, compare, copy."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -261,6 +263,21 @@ def test_copied_code_runs(tab: Tab, server: Served, way: str) -> None:
         json.loads(done.stdout)["predictions"][0]["text"] if way == "curl" else done.stdout.strip()
     )
     assert said == part(page, "text").inner_text()
+
+
+def test_copied_code_takes_no_code_from_a_link(tab: Tab, server: Served) -> None:
+    """A key of the search settings may be anything."""
+    key = "beam=1); print('pwned'); dict(x"
+    search = quote(json.dumps({key: 1, "beam": 2}))
+    tab.allowed = ("status of 400",)  # the server knows no such setting
+    page = tab(f"{server.address}#model=chars&text=abc&search={search}")
+    page.locator("[data-copy=regard]").click()
+    code = copied_code(page).inner_text()
+    _, _, loop = ast.parse(code).body
+    assert isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call)
+    assert "pwned" not in "".join(line for line in code.splitlines() if key not in line)
+    given = [ast.unparse(one) for one in loop.iter.keywords]
+    assert f"**{{{key!r}: 1}}" in given and "beam=2" in given
 
 
 def copied_code(page: Page) -> Any:

@@ -186,6 +186,33 @@ def test_gzip_is_the_same_and_unzipped_once(
     assert len(list((cache / "text").iterdir())) == 2
 
 
+def test_gzip_of_several_members_is_streamed_whatever_its_trailer_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of bgzip, whose last member is empty, and of `cat a.gz b.gz`."""
+    lines = FILES["tsv"]["a.tsv"].splitlines(keepends=True)
+    parts = ["".join(lines[start : start + 20]).encode() for start in range(0, len(lines), 20)]
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(b"".join(map(gzip.compress, [*parts, b""])))
+    assert path.read_bytes()[-4:] == bytes(4)  # the size in the trailer
+    monkeypatch.setenv("REGARD_MEMORY", str(path.stat().st_size + 1))
+    large = DataSpec(str(path)).read_large()
+    assert large is not None
+    assert [(pair.source, pair.target) for pair in large.pairs] == sentences()
+
+
+def test_the_size_of_gzip_is_measured_no_further_than_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(textfile, "CHUNK", 1000)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"a\tb\n" * 5000) * 2)
+    assert textfile.text_size(str(path), 1 << 20) == 40_000
+    assert textfile.text_size(str(path), 3500) == 4000
+    path.write_bytes(b"a\tb\n" * 5000)
+    assert textfile.text_size(str(path), 3500) == 20_000
+
+
 def test_pairs_in_a_file_are_a_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write(tmp_path, FILES["tsv"])
     monkeypatch.setenv("REGARD_MEMORY", "1KB")

@@ -1,6 +1,8 @@
 """The end of a run: which model is kept, and which search it is used with."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,11 @@ import pytest
 import yaml
 from folders import progress, records
 
+from regard.core.errors import UserError
 from regard.metrics.metric_names import best_of
 from regard.storage.run_files import read_config
 from regard.training import search_tuning, validation
+from regard.views.report import html_parts
 
 Command = Callable[..., Any]
 LINE = "auto: search.length_penalty="
@@ -221,3 +225,23 @@ def test_the_last_model_is_kept_unless_an_earlier_one_is_clearly_better(
     assert (weights[0].read_bytes() == weights[1].read_bytes()) == (step == 6)
     (final,) = records("run", "final")
     assert final["step"] == step
+
+
+# The report
+
+
+def test_a_report_that_cannot_be_written_does_not_end_the_run(
+    train: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the run is finished all the same."""
+
+    def full(path: Path, content: bytes) -> None:
+        raise UserError(f"{path}: cannot write: {os.strerror(errno.ENOSPC)}")
+
+    monkeypatch.setattr(html_parts, "write_bytes", full)
+    said = train("--steps", "4", "--out", "run")
+    assert said.code == 0, said.err
+    assert "warning: no report: run/report.html: cannot write: No space left" in said.err
+    assert "help: write it later: regard report run" in said.err
+    assert "report: run/report.html\n" not in said.err.replace("no report: ", "")
+    assert json.loads(Path("run/run.json").read_text()) and final_scores()

@@ -92,7 +92,8 @@ def test_two_processes_resume_after_a_kill(command: Any, trained: Any, source_fi
 def test_a_process_that_fails_leaves_no_output(trained: Any, source_file: Path) -> None:
     source_file.write_bytes(source_file.read_bytes() + b"\xe4\n")  # in the shard of the second one
     Path("out").write_text("old")
-    process = torchrun("predict", trained.run, "--input", source_file, "--output", "out")
+    words = ("--input", source_file, "--output", "out", "--force")
+    process = torchrun("predict", trained.run, *words)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0 and "in.txt line 1801: not UTF-8" in said
     assert Path("out").read_text() == "old"

@@ -32,13 +32,13 @@ def diagnose(
     from regard.core.files import write_json
     from regard.core.memory import tune_malloc
     from regard.experiments.diagnose.examine import examine
-    from regard.views.report import write_report
+    from regard.views.report import update_report
 
     folder = Path(run)
     tune_malloc()
     diagnosis = examine(folder, quick, info)
     write_json(folder / "diagnosis.json", diagnosis.as_dict())
-    write_report(folder)
+    update_report(folder)
     if json_object:
         print(json.dumps(diagnosis.as_dict(), ensure_ascii=False))
     else:

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.command_options import Debug, Model, Threshold
+from regard.cli.output_files import INSPECTION, PAGE, PNG, SVG, Force, check_overwrite
 from regard.cli.union_options import SampleFlag, SearchSettings, with_parameters, with_search
 from regard.core.errors import UserError, info, note
 from regard.core.files import write_text
 
 VIEWS = "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree"
+KINDS = {"--out": PAGE, "--json": INSPECTION, "--png": PNG, "--svg": SVG}
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"
 
 
@@ -42,6 +44,7 @@ def inspect(
     max_tokens: Annotated[
         int, typer.Option(min=1, help="Maximum tokens of the source and of the target.")
     ] = 200,
+    force: Force = False,
     debug: Debug = False,
     settings: SearchSettings = None,
     sample: SampleFlag = False,
@@ -56,7 +59,8 @@ def inspect(
     if browser and out is None:
         raise UserError("--open requires --out", help="add --out page.html")
     _check_figure_options(figures, {"view": view, "layer": layer, "head": head})
-    _check_files({"--out": out, **{f"--{kind}": path for kind, path in figures.items()}}, json_file)
+    files = {"--out": out, **{f"--{kind}": path for kind, path in figures.items()}}
+    _check_files(files, json_file, force)
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.predict_options import search_changes
     from regard.views.inspection.inspecting import inspect_with_options
@@ -102,8 +106,8 @@ def _check_figure_options(figures: Mapping[str, Path], options: Mapping[str, Any
             raise UserError(f"--{kind} {path}: expected a file name that ends in .{kind}")
 
 
-def _check_files(files: Mapping[str, Path | None], json_file: str | None) -> None:
-    """Raise UserError if a file cannot be written, or if two options name the same file."""
+def _check_files(files: Mapping[str, Path | None], json_file: str | None, force: bool) -> None:
+    """Raise UserError if a file cannot be written, is of another kind, or is named twice."""
     json_path = None if json_file in (None, "-") else Path(json_file or "")
     options: dict[Path, str] = {}
     for option, file in {**files, "--json": json_path}.items():
@@ -117,6 +121,7 @@ def _check_files(files: Mapping[str, Path | None], json_file: str | None) -> Non
             )
         if (first := options.setdefault(file.resolve(), option)) != option:
             raise UserError(f"{option} {file}: same file as {first}", help="use another name")
+        check_overwrite(option, file, KINDS[option], force)
 
 
 def _plot(path: Path, inspection: dict[str, Any], *what: Any) -> None:

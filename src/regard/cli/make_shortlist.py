@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import command_options as option
+from regard.cli.output_files import SHORTLIST, Force, check_overwrite
 from regard.core.errors import UserError, info
 
 
@@ -26,6 +27,7 @@ def shortlist(
     out: Annotated[
         Path | None, typer.Option(help="File to write (default: MODEL/shortlist.safetensors).")
     ] = None,
+    force: Force = False,
     debug: option.Debug = False,
 ) -> None:
     """Learn a lexical shortlist, which makes `predict --shortlist` faster."""
@@ -34,6 +36,8 @@ def shortlist(
     from regard.search.shortlist import FILE, Shortlist
     from regard.storage.run_files import trained_columns
 
+    if out is not None:
+        check_overwrite("--out", out, SHORTLIST, force)
     predictor = load_predictor(model)
     task: Any = predictor.task
     options = predictor.config.task

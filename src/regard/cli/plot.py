@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.command_options import Debug, Settings
+from regard.cli.output_files import FIGURES as FIGURE_FILES
+from regard.cli.output_files import Force, check_overwrite
 from regard.core.errors import UserError, info
 from regard.core.suggest import suggest_names
 
@@ -36,6 +38,7 @@ def plot(
         int | None, typer.Option(min=1, help="Beam size (only for `plot search`).")
     ] = None,
     settings: Settings = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Plot a textbook figure: regard plot optimizers --out optimizers.svg"""
@@ -58,6 +61,7 @@ def plot(
             raise UserError(f"{word}: not supported for figure {what}")
     path = out or Path(f"{what}.png")
     check_suffix(path)
+    check_overwrite("--out", path, FIGURE_FILES[path.suffix.lower()], force)
     with styled():
         save(FIGURES[what].plot(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
     info(f"written: {path}")

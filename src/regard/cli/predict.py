@@ -30,7 +30,8 @@ def predict(
         Path | None, typer.Option(help="Output file; rerunning an interrupted command resumes it.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Discard partial output and start over.")
+        bool,
+        typer.Option("--force", help="Overwrite the output file; discard partial output."),
     ] = False,
     json_lines: option.Json = False,
     token_scores: Annotated[

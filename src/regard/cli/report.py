@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug
+from regard.cli.output_files import PAGE, Force, check_overwrite
 from regard.core.errors import UserError, info
 
 
@@ -17,6 +18,7 @@ def report(
         Path | None,
         typer.Option(help="HTML file to write (default for a single run: RUN/report.html)."),
     ] = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Write the HTML report of a run, or one that compares runs.
@@ -36,6 +38,8 @@ def report(
             found.setdefault(run.resolve(), run)
     if out is not None and out.is_dir():
         raise UserError(f"--out {out}: expected a file, found a folder")
+    if out is not None:
+        check_overwrite("--out", out, PAGE, force)
     if len(found) == 1:
         (run,) = found.values()
         print(write_report(run, out))

@@ -58,6 +58,7 @@ def score(
 
 
 def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
+    from regard.inference.prediction.output_lines import one_line
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
 
     warnings = PredictionWarnings()
@@ -71,7 +72,7 @@ def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
             print(json.dumps({"text": text, **row}, ensure_ascii=False))
         else:
             numbers = (row["perplexity"], row["bits_per_character"], row["nats"])
-            print("\t".join([*(f"{number:.4f}" for number in numbers), text]))
+            print("\t".join([*(f"{number:.4f}" for number in numbers), one_line(text)]))
 
 
 def _aligned(source: str, target: str) -> Iterator[tuple[str, str, str]]:
@@ -125,10 +126,12 @@ def _score_pairs(
 
 
 def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: bool) -> str:
+    from regard.inference.prediction.output_lines import one_line
+
     names = ("log_probability", "perplexity")
     if not json_lines:
         numbers = (f"{row[name]:.4f}" for name in reversed(names))
-        return "\t".join([*numbers, pair.source, pair.target])
+        return "\t".join([*numbers, one_line(pair.source), one_line(pair.target)])
     rounded = {name: round(row[name], 6) for name in names}
     record = {"source": pair.source, "target": pair.target, **rounded, "tokens": row["tokens"]}
     record["token_logprobs"] = [round(score, 6) for score in row["token_logprobs"]]

@@ -46,6 +46,24 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: cannot read; the model folder is corrupted: {error}") from error
 
 
+def read_json_lines(path: Path) -> list[Any]:
+    r"""Return the values of a JSON-lines file of a model folder; [] if it does not exist.
+
+    Only \n ends a line: JSON strings may contain other line separators, such as U+2028. Raise
+    UserError if a line is unreadable.
+    """
+    values = []
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path} line {number}: corrupted: {error}") from error
+    return values
+
+
 def read_fields(path: Path, *names: str) -> list[Any]:
     """Return the values of these fields of a JSON file; raise UserError if one is missing."""
     fields = read_json(path)

@@ -42,7 +42,14 @@ class VectorInput(Input):
                 found = repr(source) if isinstance(source, str) else len(source)
                 raise UserError(f"vector {index}: expected {len(self.mean)} numbers, found {found}")
         rows = np.asarray(sources, np.float64).reshape(len(sources), len(self.mean))
-        scaled = ((rows - self.mean) / self.std).astype(np.float32)
+        with np.errstate(over="ignore"):
+            scaled = ((rows - self.mean) / self.std).astype(np.float32)
+        if len(bad := np.argwhere(~np.isfinite(scaled))):
+            index, column = bad[0]
+            raise UserError(
+                f"vector {index + 1}: expected numbers like those in training, found "
+                f"{rows[index, column]:g} (number {column + 1})"
+            )
         return Ragged.from_flat(scaled, np.ones(len(rows), np.int64))
 
     def names(self, source: Any) -> list[str]:
@@ -107,8 +114,18 @@ class Vectors(InputOptions):
 
 
 def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation per column. A constant column gets deviation 1."""
-    mean, std = rows.mean(0), rows.std(0)
+    """Return mean and standard deviation per column. A constant column gets deviation 1.
+
+    Raise UserError if they overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, std = rows.mean(0), rows.std(0)
+    if not (np.isfinite(mean).all() and np.isfinite(std).all()):
+        raise UserError(
+            f"expected finite numbers, found {rows.flat[np.abs(rows).argmax()]:g}: too large to "
+            "standardize",
+            help="fix or rescale the numbers",
+        )
     return mean, np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)
 
 

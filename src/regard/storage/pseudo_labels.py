@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.core.files import write_text
+from regard.core.files import read_json_lines, write_text
 from regard.data.reading.read import Pair
 from regard.storage.output_folder import PSEUDO_LABELS
 
@@ -22,10 +22,7 @@ def write_pseudo_labels(folder: Path, examples: list[tuple[Pair, float]]) -> Non
 
 def read_pseudo_labels(folder: Path) -> list[Pair]:
     """Return the examples that `write_pseudo_labels` wrote, or [] if the file does not exist."""
-    path = folder / PSEUDO_LABELS
-    if not path.exists():
-        return []
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    rows = read_json_lines(folder / PSEUDO_LABELS)
     return [Pair(_side(row["source"]), tuple(row["target"]), 0) for row in rows]
 
 

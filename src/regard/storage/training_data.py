@@ -46,7 +46,7 @@ def read_training_data(
     if any(os.path.exists(path) and not os.path.isfile(path) for path in paths):
         return TrainingData(why_missing="the data is not a file")  # but a pipe or a device
     try:
-        if max_size is not None and sum(map(text_size, paths)) > max_size:
+        if max_size is not None and sum(text_size(path, max_size) for path in paths) > max_size:
             return TrainingData(why_missing=f"the training data has more than {size(max_size)}")
         data = config.task.open(spec, dev)
         sample, _ = config.task.sample(data.train, config.training.seed)

@@ -117,7 +117,8 @@ class PlainDisplay(Display):
             self.print(f"  baseline {name:<13} {value:>8}   ({baseline.name})")
         for line in result.baselines.notes:
             self.print(f"note: {line}")
-        self.print(f"report: {run.folder / 'report.html'}")
+        if (report := run.folder / "report.html").exists():
+            self.print(f"report: {report}")
         self.print(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")
 
     def interrupted(self, run: Run) -> None:

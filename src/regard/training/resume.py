@@ -16,7 +16,7 @@ from regard.training.run import Run, TrainingState
 from regard.training.search_tuning import restore_settings
 from regard.training.start import resume_run
 from regard.training.train_folder import TrainArgs
-from regard.views.report import write_report
+from regard.views.report import update_report
 
 
 def resume(args: TrainArgs, print_config: bool) -> Run | None:
@@ -50,7 +50,7 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
     if run.state.finished and (folder / "scores.json").exists():
         info(f"{folder}: already finished ({run.state.step} steps)")
         if parallel.is_main_process():
-            write_report(folder)  # the run may have been killed before writing it
+            update_report(folder)  # the run may have been killed before writing it
         return None
     restore_settings(run)
     if parallel.is_main_process():

@@ -14,7 +14,7 @@ from regard.training.log import Display, Log
 from regard.training.loop import StepRecord, progress_fraction, solve, train
 from regard.training.run import Run
 from regard.training.validation import finish, validate, validation_examples
-from regard.views.report import write_report
+from regard.views.report import update_report
 
 CHECKPOINT_SECONDS = 60.0
 ECHO_SECONDS = 1.0  # a second signal within this time is an echo of the first
@@ -117,7 +117,7 @@ def save_and_stop(run: Run, display: Display) -> None:
     if run.state.best_score is None:
         save_weights(run.model, run.folder / "model.safetensors")
     if parallel.is_main_process():
-        write_report(run.folder)
+        update_report(run.folder)
     display.interrupted(run)
     parallel.barrier()  # otherwise torchrun kills the process that still writes
 

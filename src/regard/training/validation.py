@@ -24,7 +24,7 @@ from regard.training.loop import progress_fraction
 from regard.training.run import Run
 from regard.training.search_tuning import save_tuning, tune_search
 from regard.training.update import divergence_help
-from regard.views.report import write_report
+from regard.views.report import update_report
 
 TRAINING_RATIO = 30  # with a budget: training time between validations / validation time
 FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
@@ -74,7 +74,7 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
         append(run.folder, "metrics.jsonl", record)
         for sample in samples:
             append(run.folder, "samples.jsonl", {"step": state.step, **sample})
-        write_report(run.folder)
+        update_report(run.folder)
     return ValidationResult(result, examples, saved, samples=samples)
 
 
@@ -176,7 +176,7 @@ def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
             save_tuning(run, tuned)
         append(run.folder, "metrics.jsonl", record)
         write_json(run.folder / "scores.json", record)
-        write_report(run.folder)
+        update_report(run.folder)
         shutil.rmtree(run.folder / "checkpoint.prev", ignore_errors=True)  # the run is finished
     return ValidationResult(result, run.dev, "best", intervals, tuned=tuned, baselines=baselines)
 

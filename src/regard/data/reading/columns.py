@@ -53,18 +53,23 @@ def known_header(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def choose_columns(
-    path: str, first: list[str], source: str | None, target: str | None, notes: list[str]
+    path: str,
+    line: int,
+    first: list[str],
+    source: str | None,
+    target: str | None,
+    notes: list[str],
 ) -> Columns:
     """Return the columns of a table with this first row; append what was recognized to notes.
 
-    source, target: columns that the user passed, if any.
+    line: number of the first row. source, target: columns that the user passed, if any.
     """
     known = known_header(first)
     # Defaults: the columns of a known header, otherwise the first two.
     source_column = source or (known[0] if known else "1")
     target_column = target or (known[1] if known else "2")
-    source_indices, source_named = find_columns(path, "source", source_column, first)
-    target_indices, target_named = find_columns(path, "target", target_column, first)
+    source_indices, source_named = find_columns(path, line, "source", source_column, first)
+    target_indices, target_named = find_columns(path, line, "target", target_column, first)
     if source_indices == target_indices:
         raise UserError(
             f"{path}: source and target are the same column ({source_column})", help=CHOOSE
@@ -84,11 +89,12 @@ def choose_columns(
 
 
 def find_columns(
-    path: str, side: str, column: str, first: list[str]
+    path: str, line: int, side: str, column: str, first: list[str]
 ) -> tuple[tuple[int, ...], bool]:
     """Return the 0-based indices of the user's `column`, and whether it contains a name.
 
-    column: a 1-based index, a name in the first row, or a comma-separated list of them.
+    column: a 1-based index, a name in the first row, or a comma-separated list of them. line:
+    number of the first row.
     """
     names = [name.strip() for name in first]
     parts = [column] if column in names or column in first else column.split(",")
@@ -99,11 +105,24 @@ def find_columns(
                 raise UserError(f"--{side}-column: columns are counted from 1, found {part}")
             indices.append(int(part) - 1)
         elif part in names:
+            check_distinct(path, line, names, [part])
             indices.append(names.index(part))
             named = True
         else:
             raise _unknown_column(path, side, part, names)
     return tuple(indices), named
+
+
+def check_distinct(path: str, line: int, names: list[str], used: Sequence[str]) -> None:
+    """Raise UserError if a used column name occurs twice in the header. line: of the header."""
+    for name in used:
+        if names.count(name) > 1:
+            columns = [str(index) for index, other in enumerate(names, 1) if other == name]
+            raise UserError(
+                f"{path} line {line}: column name '{name}' occurs {len(columns)} times: columns "
+                f"{', '.join(columns)}",
+                help="rename one, or choose by index with --source-column and --target-column",
+            )
 
 
 def _unknown_column(path: str, side: str, part: str, names: list[str]) -> UserError:

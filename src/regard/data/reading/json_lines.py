@@ -123,11 +123,21 @@ def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems
 def parse_object(line: str) -> dict[str, Any]:
     """Return the JSON object in a line; raise ValueError if it is not a JSON object."""
     try:
-        record = json.loads(line)
+        record = json.loads(line, object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"invalid JSON: {error}") from None
     if not isinstance(record, dict):
         raise ValueError(f"expected a JSON object, found {name_of(record)}")
+    return record
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise ValueError if a key occurs twice."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key '{twice}' occurs twice in an object")
     return record
 
 

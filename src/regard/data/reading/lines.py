@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import io
+import itertools
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from regard.core.formatting import size
 from regard.core.limits import memory_limit
 
 MAX_SHOWN = 10  # bad lines shown in full
+MAX_LINE = 1 << 24  # bytes of a line of a stream or of a large file
 GZIP = b"\x1f\x8b"
 BOM = "\ufeff"
 PAIRS = "pairs of source and target"
@@ -188,8 +190,10 @@ def readable_os_errors(path: str) -> Iterator[None]:
 
 def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
     with readable_os_errors(path), stream:
-        for number, raw in enumerate(stream, 1):
-            check_text(path, raw)
+        for number in itertools.count(1):
+            if not (raw := read_line(path, stream, number)):
+                return
+            check_text(path, raw, number)
             try:
                 line = raw.decode()
             except UnicodeDecodeError as error:
@@ -197,6 +201,20 @@ def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
             if number == 1:
                 line = line.removeprefix(BOM)
             yield line.removesuffix("\n").removesuffix("\r")
+
+
+def read_line(path: str, stream: BinaryIO, number: int) -> bytes:
+    """Return the rest of a line, with its line end; raise UserError if it is too long.
+
+    So an endless input without line ends does not fill the memory. number: line, for the message.
+    """
+    raw = stream.readline(MAX_LINE)
+    if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
+        raise UserError(
+            f"{path} line {number}: no line end within {size(MAX_LINE)}",
+            help="split the text into lines",
+        )
+    return raw
 
 
 def check_text(path: str, data: bytes, line: int = 1) -> None:

@@ -13,6 +13,7 @@ from typing_extensions import Self
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE, Columns, choose_columns, is_name, number
 from regard.data.reading.lines import (
+    MAX_LINE,
     check_line_ends,
     note_blank,
     note_crlf,
@@ -28,6 +29,7 @@ from regard.data.reading.pair_format import (
     check_sides,
 )
 
+QUOTES = "(a quotation mark not closed or not doubled?)"
 FIRST_TWO = Columns((0,), (1,), False, False)
 
 
@@ -64,7 +66,7 @@ class TablePairs(PairFormat):
         raise NotImplementedError
 
     def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
-        columns = choose_columns(path, first[1], *names, notes)
+        columns = choose_columns(path, *first, *names, notes)
         return replace(self, columns=columns, header=first[0] if columns.header else 0)
 
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
@@ -193,8 +195,7 @@ class TsvPairs(TablePairs):
         return TableRows(rows, len(numbered) - len(rows), returns, [])
 
     def _hint(self, cells: list[str]) -> str:
-        commas = "," in cells[0]
-        return "if commas separate the columns, name the file .csv; " if commas else ""
+        return "if commas separate the columns, name the file .csv; " * ("," in cells[0])
 
 
 class CsvPairs(TablePairs):
@@ -227,6 +228,7 @@ class CsvPairs(TablePairs):
 
     def _read(self, text: str, line: int, problems: Problems) -> Iterator[Row]:
         """Yield the rows, with no cells for a blank line; append bad lines to problems."""
+        csv.field_size_limit(max(MAX_LINE, csv.field_size_limit()))  # of all readers in Python
         lines = text.removesuffix("\n").split("\n")
         reader = csv.reader((one + "\n" for one in lines), delimiter=self.comma, strict=True)
         while True:
@@ -236,10 +238,10 @@ class CsvPairs(TablePairs):
             except StopIteration:
                 return
             except csv.Error as error:
-                problems.append(
-                    (start, f"invalid CSV: {error} (a quotation mark not closed or not doubled?)")
-                )
-                if "field larger" in str(error):
+                too_long = "field larger" in str(error)
+                found = f"a cell has more than {MAX_LINE:,} characters" if too_long else error
+                problems.append((start, f"invalid CSV: {found} {QUOTES}"))
+                if too_long:
                     return
 
 

@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.core.formatting import count_noun
-from regard.data.reading.columns import CHOOSE
+from regard.data.reading.columns import CHOOSE, check_distinct
 from regard.data.reading.pair_format import Names, Problems
 
 DOCUMENT = "-DOCSTART-"
@@ -84,7 +84,8 @@ class TaggedLayout(ABC):
             tokens = count_noun(len(sentence.tokens), "token")
             raise ValueError(f"{tokens} but {count_noun(len(tags), 'tag')}")
         lines = self.filled(sentence, tags) if sentence.tokens else sentence.raw
-        return "".join(line + "\n" for line in lines)
+        # Tags that were trained from JSON may contain a line end.
+        return "".join(line.replace("\n", "\\n") + "\n" for line in lines)
 
     def cells(self, line: str) -> list[str]:
         """Return the columns of a line."""
@@ -148,6 +149,8 @@ class TaggedLayout(ABC):
             source = source or next(name for name in names if name in TOKENS)
             target = target or next(name for name in names if name in TAGS)
         header = source in names or target in names
+        if header:
+            check_distinct(path, 1, names, [name for name in names if name in (source, target)])
 
         start = _column_index(path, "source", source or "1", width, names)
         # A missing tag column is added, unless tags are required.

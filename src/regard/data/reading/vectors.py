@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.core.errors import UserError
-from regard.data.reading.columns import find_columns, is_name, number
+from regard.data.reading.columns import check_distinct, find_columns, is_name, number
 from regard.data.reading.lines import raise_bad_lines, read_lines, read_text, show_path, stem
 from regard.data.reading.pair_format import Problems, Row
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs
 
+MAX_NUMBER = 1e100  # larger numbers overflow when they are standardized
 MAX_ROWS = 50  # first rows that decide between vectors and texts
 MIN_NUMBERS = 0.8  # a column with a lower fraction of numbers is text
 
@@ -54,6 +55,8 @@ def read_vectors(
         raise_bad_lines(shown, [(line, f"expected {len(table.names)} columns, found {len(first)}")])
     features, targets = table.names_of(table.source), table.names_of(table.target)
     if table.header:
+        if source_column is None:  # otherwise find_columns has checked the names
+            check_distinct(shown, line, table.names, list(filter(is_name, features + targets)))
         notes.append(f"first line is a header: {', '.join(table.names)}")
     notes.append(f"features: {len(features):,}; target: column {', '.join(targets)}")
     pairs = _vector_pairs(shown, rows[table.header :], table, labels)
@@ -97,13 +100,16 @@ def looks_like_vectors(
 def numbers(
     cells: Sequence[object], names: Sequence[str], line: int, problems: Problems
 ) -> tuple[float, ...]:
-    """Return the cells as numbers; append cells that are not finite numbers to problems."""
+    """Return the cells as numbers; append cells that are not finite, or too large, to problems."""
     found = []
     for cell, name in zip(cells, names, strict=True):
         value = number(cell)
         if value is None:
             shown = "nothing" if cell is None or not str(cell).strip() else repr(cell)
             problems.append((line, f"column {name}: expected a finite number, found {shown}"))
+        elif abs(value) > MAX_NUMBER:
+            problem = f"expected a number from {-MAX_NUMBER:g} to {MAX_NUMBER:g}, found {cell}"
+            problems.append((line, f"column {name}: {problem}; fix it, or rescale the column"))
         else:
             found.append(value)
     return tuple(found)
@@ -116,18 +122,18 @@ def _find_table(
 
     The first row is a header if the user chose a column by name, or if it names a feature.
     """
-    first = rows[0][1]
+    line, first = rows[0]
     targets, target_named = (
-        find_columns(path, "target", target, first) if target else ((len(first) - 1,), False)
+        find_columns(path, line, "target", target, first) if target else ((len(first) - 1,), False)
     )
     others = tuple(column for column in range(len(first)) if column not in targets)
     features, source_named = (
-        find_columns(path, "source", source, first) if source else (others, False)
+        find_columns(path, line, "source", source, first) if source else (others, False)
     )
     for side, columns in (("source", features), ("target", targets)):
         if max(columns, default=0) >= len(first):
             raise UserError(
-                f"{path} line {rows[0][0]}: --{side}-column: no column {max(columns) + 1}: found "
+                f"{path} line {line}: --{side}-column: no column {max(columns) + 1}: found "
                 f"{len(first)} columns"
             )
     if not features:

@@ -43,7 +43,8 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
 
     Return None if the files fit the memory limit or cannot be split into blocks.
     """
-    if sum(map(text_size, paths)) <= memory_limit():
+    limit = memory_limit()
+    if sum(text_size(path, limit) for path in paths) <= limit:
         return None
     shown = [show_path(path) for path in paths]
     files = [open_text(path) for path in paths]

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +24,7 @@ from regard.data.reading.lines import (
     check_text,
     open_bytes,
     raise_bad_lines,
+    read_line,
     readable_os_errors,
 )
 
@@ -49,16 +49,27 @@ class TextFile:
     has_bom: bool
 
 
-def text_size(path: str) -> int:
-    """Return the size of a text in bytes (gzip: uncompressed, from the trailer); 0 for stdin."""
+def text_size(path: str, limit: int) -> int:
+    """Return the size of a text in bytes, uncompressed; 0 for stdin and other pipes.
+
+    gzip is decompressed to measure it, up to a little more than `limit` bytes. The size in its
+    trailer is modulo 4 GB, and of the last member only.
+    """
     if path == "-" or not Path(path).is_file():
         return 0
-    count = Path(path).stat().st_size
-    with readable_os_errors(path), open(path, "rb") as file:
-        if file.read(2) != GZIP or count < 18:
-            return count
-        file.seek(-4, os.SEEK_END)
-        return max(count, struct.unpack("<I", file.read(4))[0])
+    with readable_os_errors(path), open_bytes(path) as stream:
+        if _file_of(stream) is stream:
+            return os.path.getsize(path)
+        count = 0
+        while count <= limit and (data := stream.read(CHUNK)):
+            count += len(data)
+    return count
+
+
+def _file_of(stream: BinaryIO) -> BinaryIO:
+    """Return the file that a gzip stream decompresses; other streams as they are."""
+    file: BinaryIO = getattr(stream, "fileobj", stream)
+    return file
 
 
 def open_text(path: str) -> TextFile:
@@ -104,11 +115,12 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
     with (
         readable_os_errors(path),
         open_bytes(path) as stream,
-        ProgressBar(f"reading {path}", text_size(path)) as bar,
+        ProgressBar(f"reading {path}", os.path.getsize(path)) as bar,
     ):
+        file = _file_of(stream)
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(CHUNK):
-            data += stream.readline()
+            data += read_line(path, stream, newlines + 1 + data.count(b"\n"))
             check_text(path, data, newlines + 1)
             digest.update(data)
             try:
@@ -121,7 +133,7 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
                 out.write(data)
             first, last, count = first or data[:3], data[-1:], count + len(data)
             newlines, returns = newlines + data.count(b"\n"), returns + data.count(b"\r")
-            bar.advance(len(data))
+            bar.advance(file.tell() - bar.done)  # compressed bytes for gzip
         if out:
             out.close()
     raise_bad_lines(path, problems, CONVERT.format(path), bad)

@@ -1,6 +1,5 @@
 """The check that an exported model makes the same predictions as the original model."""
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch
 
 from regard.core.errors import UserError, info
+from regard.core.files import read_json_lines
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.inference.engine import Engine
@@ -63,9 +63,8 @@ def some_rows(task: Any, folder: Path) -> list[list[int]]:
 
     These are samples of the run, filled up with parts of samples or with random tokens.
     """
-    path = folder / "samples.jsonl"
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
+    samples = read_json_lines(folder / "samples.jsonl")
+    texts = list(dict.fromkeys(sample["source"] for sample in samples))
     tokenizer = task.source_tokenizer()
     rows = [row for row in tokenizer.encode_all(texts) if row][-COUNT:]
     rng = random.Random(1)

@@ -39,7 +39,8 @@ class OutputFormat:
         """Format a prediction, line ends included.
 
         An n-best list has one line per output: score, tab, text. Outputs without a score have only
-        the text. source_tokens: returns the tokens of a source, for alignments.
+        the text. Line ends inside a text are escaped, except in JSON. source_tokens: returns the
+        tokens of a source, for alignments.
         """
         if self.json_lines:
             blank = item.render is not None and not item.source
@@ -47,9 +48,10 @@ class OutputFormat:
         if item.render is not None:
             return item.render(found)
         if self.nbest == 1:
-            return f"{found.text}\n"
+            return f"{one_line(found.text)}\n"
         scores = ["" if one.score is None else f"{one.score:.4f}\t" for one in found.nbest]
-        return "".join(f"{s}{one.text}\n" for s, one in zip(scores, found.nbest, strict=True))
+        texts = [one_line(one.text) for one in found.nbest]
+        return "".join(f"{s}{text}\n" for s, text in zip(scores, texts, strict=True))
 
     def _record(
         self, source: Any, found: Prediction, source_tokens: SourceTokens
@@ -70,18 +72,24 @@ class OutputFormat:
     def format_alternatives(self, source: str, prefix: str, found: list[Alternative]) -> str:
         """Format the next tokens after a prefix and the best output with each, as lines or JSON."""
         if not self.json_lines:
-            return "".join(f"{p:.4f}\t{token}\t{best.text}\n" for token, p, best in found)
-        rows = [
+            rows = [(p, one_line(token), one_line(best.text)) for token, p, best in found]
+            return "".join(f"{p:.4f}\t{token}\t{text}\n" for p, token, text in rows)
+        records = [
             {"token": token, "probability": round(p, 6)}
             | best.as_dict(self._brief_fields(), eos=True)
             for token, p, best in found
         ]
-        return _json({"source": source, "prefix": prefix, "alternatives": rows})
+        return _json({"source": source, "prefix": prefix, "alternatives": records})
 
     def _brief_fields(self) -> tuple[str, ...]:
         """Return the JSON fields of each prediction in an n-best list."""
         scored = self.token_scores or self.alignment
         return (*BRIEF, "tokens", "token_logprobs") if scored else BRIEF
+
+
+def one_line(text: str) -> str:
+    r"""Return a text with its line ends escaped as \n and \r, so that it fits on one line."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _json(record: dict[str, Any]) -> str:

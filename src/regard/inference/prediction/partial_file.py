@@ -40,7 +40,7 @@ class PartialOutput:
         engine: Engine | None = None,
     ) -> None:
         self.path = path.with_name(path.name + ".part")
-        self.record_path = path.with_name(path.name + ".part.json")
+        self.record_path = record_path(path)
         self.options, self.warnings, self.engine = options, warnings, engine
         self.done, self.size, self.digest = 0, 0, hashlib.blake2b(digest_size=16)
         self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `open_output` closes it
@@ -176,6 +176,11 @@ class PartialOutput:
         """Delete the partial output and its record."""
         self.path.unlink(missing_ok=True)
         self.record_path.unlink(missing_ok=True)
+
+
+def record_path(path: Path) -> Path:
+    """Return the path of the record of a partial output file."""
+    return path.with_name(path.name + ".part.json")
 
 
 def _short(value: Any) -> str:

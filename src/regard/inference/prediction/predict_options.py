@@ -25,7 +25,8 @@ class PredictOptions:
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
     "search.key=value". ensemble: folders of further models, averaged with the first. columns:
-    source and target column of tagger files. shard: "K/N". force: discard partial output.
+    source and target column of tagger files. shard: "K/N". force: overwrite the output file, and
+    discard partial output.
     """
 
     model: str
@@ -49,7 +50,7 @@ class PredictOptions:
 
     def check(self) -> Shard:
         """Return the shard of this process. Raise UserError if options cannot be combined."""
-        check_output(self.output)
+        check_output(self.output, self.input, self.force)
         self.format.check()
         shard = Shard.of(self.shard)
         if self.shortlist and self.ensemble:

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from regard.core import parallel
 from regard.core.errors import UserError, info
 from regard.inference.engine import Engine
-from regard.inference.prediction.partial_file import PartialOutput
+from regard.inference.prediction.partial_file import PartialOutput, record_path
 from regard.inference.prediction.prediction_warnings import PredictionWarnings
 from regard.inference.prediction.shards import shard_path, warn_stale_shards
 from regard.tasks.values import InputItem
@@ -69,14 +69,28 @@ def open_output(
         part.file.close()
 
 
-def check_output(output: Path | None) -> None:
-    """Raise UserError if the output file cannot be written, before any slow work."""
+def check_output(output: Path | None, input: str, force: bool) -> None:
+    """Raise UserError if the output file cannot or must not be written, before any slow work.
+
+    An existing file that is not empty is overwritten only with `force`, or to resume a command
+    that was started with it. The input file is never overwritten.
+    """
     if output is not None and output.is_dir():
         raise UserError(f"--output {output}: expected a file, found a folder")
     if output is not None and not output.parent.is_dir():
         raise UserError(f"--output {output}: the folder {output.parent} does not exist")
     if parallel.world_size() > 1 and (output is None or (output.exists() and not output.is_file())):
         raise UserError("several processes need an output file", help="use --output FILE")
+    if output is None or not output.is_file():
+        return
+    if input != "-" and os.path.exists(input) and output.samefile(input):
+        raise UserError(f"--output {output}: same file as --input", help="choose another name")
+    is_resumed = record_path(shard_path(output, parallel.rank())).exists()
+    if output.stat().st_size and not force and not is_resumed:
+        raise UserError(
+            f"--output {output}: the file exists",
+            help="choose another name, or overwrite it with --force",
+        )
 
 
 def _finish(part: PartialOutput, output: Path) -> None:

@@ -28,7 +28,7 @@
   const absoluteUrl = (path) => new URL(path, document.baseURI).href;
 
   app.curlCommand = (path, body) => [
-    `curl ${absoluteUrl(path)}`,
+    `curl ${app.shellQuote(absoluteUrl(path))}`,
     ...(app.api.hasKey() ? ["-H \"Authorization: Bearer $REGARD_API_KEY\""] : []),
     "-H 'Content-Type: application/json'",
     `-d ${app.shellQuote(escapeControls(JSON.stringify(body)))}`,
@@ -52,16 +52,21 @@ with urllib.request.urlopen(request) as response:
 `;
   };
 
+  // Returns a keyword argument. A key may come from a link, so it may be no valid name.
+  const keyword = (key, value) => (/^[A-Za-z_]\w*$/.test(key)
+    ? `${key}=${app.pythonLiteral(value)}` : `**{${literal(key)}: ${app.pythonLiteral(value)}}`);
+
   app.regardCode = (body) => {
     const constraints = body.constraints?.[0];
+    const repeat = body.texts.length > 1 ? ` * ${body.texts.length}` : "";
     const tuple = (values) => `(${values.map((one) => `${app.pythonLiteral(one)},`).join(" ")})`;
     const fields = Object.entries(constraints || {}).map(([key, value]) =>
       `${key}=${Array.isArray(value) ? tuple(value) : app.pythonLiteral(value)}`);
     const args = [
       app.pythonLiteral(body.texts),
       ...(body.nbest ? [`nbest=${body.nbest}`] : []),
-      ...(constraints ? [`constraints=[regard.Constraints(${fields.join(", ")})]${body.texts.length > 1 ? ` * ${body.texts.length}` : ""}`] : []),
-      ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${app.pythonLiteral(value)}`),
+      ...(constraints ? [`constraints=[regard.Constraints(${fields.join(", ")})]${repeat}`] : []),
+      ...Object.entries(body.search || {}).map(([key, value]) => keyword(key, value)),
     ];
     return `import regard
 

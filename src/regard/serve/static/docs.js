@@ -67,7 +67,7 @@
   function curl(one, body) {
     if (body !== undefined) return app.curlCommand(one.path.slice(1), body);
     const key = app.api.hasKey() ? " \\\n  -H \"Authorization: Bearer $REGARD_API_KEY\"" : "";
-    return `curl ${new URL(one.path.slice(1), document.baseURI).href}${key}`;
+    return `curl ${app.shellQuote(new URL(one.path.slice(1), document.baseURI).href)}${key}`;
   }
 
   async function send(one, body, box) {
