@@ -210,6 +210,9 @@ def test_what_was_not_seen(model: Any, source: Padded) -> None:
     with pytest.raises(UserError, match=r"decoder.cross.*did you mean decoder.layers"):
         captured["decoder.cross"]
     assert "decoder.cross" not in captured.attention
+    with pytest.raises(UserError, match=r"help: use captured.hidden\['encoder.layers.0'\]"):
+        captured["encoder.layers.0"]
+    assert repr(captured) == "Capture(modules with attention: 6, hidden: 4, gates: 0, inputs: 2)"
     with pytest.raises(UserError, match="no gradients were recorded"):
         captured.saliency(logits.sum())
     with regard.capture(model) as captured:
@@ -230,3 +233,29 @@ def test_the_documentation_names_what_there_is(model: Any) -> None:
         named = set(re.findall(r"\bcaptured\.(\w+)", page))
     assert {"attention", "gates", "hidden", "inputs", "saliency", "entropy"} <= named
     assert [name for name in named if not hasattr(captured, name)] == []
+
+
+def test_the_documented_names_of_a_tagger(models: Callable[[str], Any]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "capture.md").read_text("utf-8")
+    tagger = regard.load(models("tag").run)
+    with regard.capture(tagger) as captured:
+        tagger.predict([["a", "b"]])
+    documented = set(re.findall(r"`(frontend[\w.]*)`", page)) - {"frontend.tokens"}
+    assert documented == set(captured.inputs)
+
+
+def test_a_forced_output_is_one_call(trained: Any) -> None:
+    """As the docstring says: `predict` calls a decoder once per token, with beams as rows."""
+    model = regard.load(trained.run)
+    with regard.capture(model) as captured:
+        model.log_likelihoods([("abc", "cba")])
+    (calls,) = captured.calls.values()
+    assert len(calls) == 1 and calls[0].shape[2] == 4 and captured.alignment().shape[:2] == (1, 4)
+
+
+def test_vectors_have_their_own_rows(models: Callable[[str], Any]) -> None:
+    """Predictions for vectors are computed in blocks of rows, captures and ablations are not."""
+    model = regard.load(models("regress").run)
+    with regard.capture(model) as captured:
+        model.predict([(1.0, 2.0), (3.0, 4.0)])
+    assert {len(x) for x in (*captured.inputs.values(), *captured.hidden.values())} == {2}

@@ -38,7 +38,7 @@ def test_data_that_cannot_be_used(model: Any, X: Any, y: Any, message: str) -> N
 
 def test_inputs_that_do_not_fit_the_model(models: Callable[[str], Any]) -> None:
     for kind, given, message in (
-        (Regressor, [(1.0, 2.0, 3.0)], "vector 1: expected 2 numbers, found 3"),
+        (Regressor, [(1.0, 2.0, 3.0)], "X has 3 features, but Regressor is expecting 2"),
         (Regressor, ["abc"], "vector 1: expected 2 numbers, found 'abc'"),
         (Classifier, [(1.0, 2.0)], "example 1: expected a string"),
     ):

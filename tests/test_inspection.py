@@ -223,12 +223,12 @@ def test_what_cannot_be_inspected(trained: Any, inner: Any, message: str) -> Non
 
 
 ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("transduce", "a" * 20, {"max_tokens": 20}, "(?s)text: 21 tokens.*--max-tokens 21"),
+    ("transduce", "a" * 20, {"max_tokens": 20}, "(?s)text: 21 tokens.*max_tokens=21"),
     (
         "transduce",
         "abc",
         {"target": "a" * 20, "max_tokens": 20},
-        "(?s)target: 21 .*shorten the target, or raise the limit: --max-tokens 21",
+        "(?s)target: 21 .*shorten the target, or raise the limit: max_tokens=21",
     ),
     (
         "transduce",

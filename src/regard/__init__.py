@@ -56,3 +56,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
     return getattr(import_module(f"regard.{LAZY_MODULES.get(name, 'estimators')}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without importing them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -28,6 +28,10 @@ class UserError(ValueError):
         return "\n".join([self.message, *(f"{name}: {text}" for name, text in extra if text)])
 
 
+class UserTypeError(UserError, TypeError):
+    """A UserError for a value of a wrong type, so that `except TypeError` catches it too."""
+
+
 def info(text: str) -> None:
     """Print a line to stderr, only in the main process."""
     if _rank() == 0:

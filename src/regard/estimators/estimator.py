@@ -1,17 +1,20 @@
 """The base class of the estimators, with the scikit-learn interface."""
 
-import inspect
-import json
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard import metrics
-from regard.config.load import Config, load_config
+from regard.config.load import Config
+from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError, info
-from regard.data.reading.read import Pair
+from regard.data.reading.read import Example, Pair
+from regard.estimators.parameters import Parameters
+from regard.estimators.rows import to_rows
+from regard.estimators.sklearn_classes import not_fitted
 from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
 from regard.inference.confident_labels import pseudo_label
 from regard.inference.predictor import Predictor
@@ -29,41 +32,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class NotFitted(UserError, AttributeError):
-    """The error for an estimator that is not fitted yet."""
+class Estimator(Parameters):
+    """Base class of all estimators: fit, predict, evaluate, save."""
 
-
-class Estimator:
-    """Base class of all estimators.
-
-    budget, steps, epochs: length of training, as a time (`budget="3m"`), in optimizer steps, or
-    in epochs. recipe: name of a recipe, or path of a YAML file. settings: changes of the
-    configuration by key, such as `{"model.encoder.width": 128}`. out: run folder (default: a
-    temporary folder). verbose: show progress.
-    """
-
-    task = ""  # `task.kind` in the configuration
     predictor_: Predictor  # the trained model
-
-    def __init__(
-        self,
-        budget: str | float | None = None,
-        steps: int | None = None,
-        epochs: float | None = None,
-        seed: int | None = None,
-        recipe: str | None = None,
-        settings: dict[str, Any] | None = None,
-        out: str | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.budget = budget
-        self.steps = steps
-        self.epochs = epochs
-        self.seed = seed
-        self.recipe = recipe
-        self.settings = settings
-        self.out = out
-        self.verbose = verbose
+    predict: Callable[..., Any]  # every estimator defines it
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
         """Convert X and y to training examples."""
@@ -71,10 +44,16 @@ class Estimator:
 
     def _to_sources(self, X: Any) -> list[Any]:
         """Convert X to a list of sources."""
-        if isinstance(X, str):
-            raise UserError("X: expected a list of texts, found one text", help="pass [text]")
-        return list(X)
+        return to_rows(X)
 
+    def _check_sources(self, sources: Sequence[Any]) -> None:
+        """Raise UserError if the fitted model cannot read these sources."""
+
+    def _hold_out(self, config: Config, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Split the examples into a training set and a dev set."""
+        return config.task.hold_out(pairs)
+
+    @names_arguments
     def fit(
         self,
         X: Any,
@@ -85,6 +64,8 @@ class Estimator:
     ) -> "Self":
         """Train on sources X and targets y, or on pairs X = [(source, target), ...].
 
+        X, y: lists, NumPy arrays or pandas columns. X may also be a DataFrame with two columns,
+        source and target.
         dev: the dev set, as pairs or as a tuple (X, y). Default: hold out some of the examples.
         init_from: a fitted estimator or a run folder whose weights and vocabulary are reused.
         unlabeled: more sources for self-training. A teacher model with the same settings is
@@ -95,7 +76,7 @@ class Estimator:
         config = self._config()
         held_out = self._dev(dev)
         if held_out is None:
-            pairs, held_out = config.task.hold_out(pairs)
+            pairs, held_out = self._hold_out(config, pairs)
         pairs, sampled = config.task.sample(pairs, config.training.seed)
         for note in sampled if self.verbose else ():
             info(note)
@@ -139,79 +120,65 @@ class Estimator:
             raise KeyboardInterrupt
         return self
 
+    @names_arguments
     def predict_detailed(
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
         """Return the predictions with scores, probabilities, n-best lists and unknown tokens.
 
-        search: search options by name.
+        X: sources. nbest: hypotheses per source. batch_size: sources per batch; it does not change
+        predictions. search: search options by name.
         """
-        predictor = self.predictor_
+        predictor, sources = self.predictor_, self._to_sources(X)
+        self._check_sources(sources)
         return predictor.predict(
-            self._to_sources(X), predictor.search_options(**search), nbest, rows=batch_size
+            sources, predictor.search_options(**search), nbest, rows=batch_size
         )
 
+    @names_arguments
     def evaluate(
         self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
-        """Return all metrics by name. search: search options by name."""
-        predictor = self.predictor_
-        examples = predictor.task.examples(self._to_pairs(X, y))
-        return predictor.evaluate(examples, predictor.search_options(**search), batch_size).scores
+        """Return all metrics by name.
 
+        X, y: sources and references, or pairs X. batch_size: sources per batch. search: search
+        options by name.
+        """
+        options = self.predictor_.search_options(**search)
+        return self.predictor_.evaluate(self._examples(X, y), options, batch_size).scores
+
+    def _examples(self, X: Any, y: Any) -> list[Example]:
+        """Return the examples that the fitted model is evaluated on."""
+        task, pairs = self.task_, self._to_pairs(X, y)
+        self._check_sources([pair.source for pair in pairs])
+        return task.examples(pairs)
+
+    @names_arguments
     def evaluate_baselines(self, X: Any, y: Any = None) -> dict[str, dict[str, float]]:
-        """Return all metrics of each trivial baseline by its name, the best baseline first."""
-        examples = self.task_.examples(self._to_pairs(X, y))
-        found = evaluate_baselines(self.predictor_, load_baselines(self.predictor_), examples)
+        """Return all metrics of each trivial baseline by its name, the best baseline first.
+
+        X, y: sources and references, or pairs X.
+        """
+        baselines = load_baselines(self.predictor_)
+        found = evaluate_baselines(self.predictor_, baselines, self._examples(X, y))
         return {one.name: one.scores for one in found.scores}
 
+    @names_arguments
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the metric that selects the best checkpoint, negated if lower is better."""
+        """Return the metric that selects the best checkpoint, negated if lower is better.
+
+        X, y: sources and references, or pairs X.
+        """
         value = self.evaluate(X, y)[self.task_.metric]
         return value if metrics.HIGHER_IS_BETTER[self.task_.metric] else -value
 
+    @names_arguments
     def save(self, folder: str | Path) -> None:
-        """Copy the run folder to `folder`, which `regard.load` reads."""
+        """Copy the run folder to `folder`, a new or empty folder, which `regard.load` reads."""
         source = self.predictor_.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise UserError(f"{folder}: the folder is not empty", help="choose another one")
         shutil.copytree(source, folder, dirs_exist_ok=True)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor arguments (scikit-learn interface)."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params: Any) -> "Self":
-        """Set constructor arguments (scikit-learn interface)."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise UserError(
-                    f"{type(self).__name__}: unknown parameter {name!r}; available: "
-                    f"{', '.join(known)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the scikit-learn estimator tags."""
-        from sklearn.utils import Tags, TargetTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
-
-    def __repr__(self) -> str:
-        default = {n: p.default for n, p in inspect.signature(type(self)).parameters.items()}
-        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != default[n]]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def _config(self) -> Config:
-        """Return the configuration for the constructor arguments."""
-        settings = dict(self.settings or {})
-        for name in ("budget", "steps", "epochs", "seed"):
-            if getattr(self, name) is not None:
-                settings[f"training.{name}"] = getattr(self, name)
-        overrides = [f"{key}={_yaml(value)}" for key, value in settings.items()]
-        return load_config(self.recipe, [f"task.kind={self.task}", *overrides])
 
     def _display(self, training: Training) -> Display:
         from regard.training.display import choose_display
@@ -223,12 +190,15 @@ class Estimator:
         self.predictor_ = predictor
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise NotFitted for `predictor_`, which `fit` sets; AttributeError for other names."""
-        kind = type(self).__name__
-        if name == "predictor_":
-            raise NotFitted(f"this {kind} is not fitted: call fit, or use regard.load(folder)")
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise NotFitted for what `fit` sets, before fit; AttributeError for other names."""
+            kind = type(self).__name__
+            is_fitted_name = name.endswith("_") and not name.startswith("_")
+            if is_fitted_name and "predictor_" not in vars(self):
+                raise not_fitted(f"this {kind} is not fitted: call fit, or use regard.load(folder)")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     @property
     def model_(self) -> Any:
@@ -249,8 +219,3 @@ class Estimator:
     def folder_(self) -> Path:
         """The run folder."""
         return self.predictor_.folder
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as JSON, a subset of YAML. Numpy numbers become Python numbers."""
-    return json.dumps(value, default=lambda number: number.item())

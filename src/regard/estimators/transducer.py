@@ -1,13 +1,19 @@
 """The Transducer estimator: sequence-to-sequence models."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
+from regard.estimators.rows import check_present, to_columns
 from regard.tasks.task import Prediction
 from regard.tasks.values import Constraints
+
+REFERENCES = (list, tuple, np.ndarray)  # types of a target with several references
 
 
 class Transducer(Estimator):
@@ -23,6 +29,13 @@ class Transducer(Estimator):
         """Convert pairs X, or sources X and targets y, to training examples."""
         return _pairs(X, y)
 
+    def _to_sources(self, X: Any) -> list[Any]:
+        rows = super()._to_sources(X)
+        for number, row in enumerate(rows, 1):
+            check_present(row, number, "a source")
+        return rows
+
+    @names_arguments
     def predict(
         self,
         X: Sequence[str],
@@ -34,6 +47,8 @@ class Transducer(Estimator):
     ) -> list[Any]:
         """Return the output for each source; with nbest > 1, a list of outputs, best first.
 
+        X: source texts. beam: beam size (1 = greedy). nbest: outputs per source. batch_size:
+        sources per batch; it does not change predictions.
         constraints: one `Constraints(prefix, require, ban)` per source. search: search options,
         such as `length_penalty=1`, or `kind="sample", temperature=0.8` for random sampling.
         """
@@ -42,6 +57,7 @@ class Transducer(Estimator):
             return [prediction.text for prediction in found]
         return [[one.text for one in prediction.nbest] for prediction in found]
 
+    @names_arguments
     def predict_detailed(
         self,
         X: Any,
@@ -53,32 +69,34 @@ class Transducer(Estimator):
     ) -> list[Prediction]:
         """Return the predictions with scores, tokens, n-best lists and unknown tokens.
 
-        return_alignment: add the attention of each output token to the source.
+        X, nbest, batch_size, constraints, search: as for `predict`. return_alignment: add the
+        attention of each output token to the source.
         """
         predictor, sources = self.predictor_, self._to_sources(X)
         options = predictor.search_options(**search)
         return predictor.predict(sources, options, nbest, constraints, return_alignment, batch_size)
 
+    @names_arguments
     def log_likelihoods(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
         """Return the log probability of each target, EOS included (teacher forcing).
 
+        X, y: sources and targets, or pairs X. batch_size: pairs per batch.
         Each dict has the keys log_probability, perplexity, tokens and token_logprobs.
         """
         return [row for row, _ in self.predictor_.score(self._to_pairs(X, y), batch_size)]
 
 
-def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
+def _pairs(X: Any, y: Any) -> list[Pair]:
     """Convert pairs X, or X and y, to examples. A list of references gives several examples."""
-    rows = list(X) if y is None else list(zip(X, y, strict=True))
     pairs = []
-    for number, row in enumerate(rows, 1):
-        if isinstance(row, str) or len(row) != 2:
-            raise UserError(f"example {number}: expected a pair (source, target), found {row!r}")
-        source, targets = row
-        if not isinstance(targets, str) and len(targets) == 0:
+    for number, (source, target) in enumerate(zip(*to_columns(X, y), strict=True), 1):
+        check_present(source, number, "a source")
+        references = list(target) if isinstance(target, REFERENCES) else [target]
+        if not references:
             raise UserError(f"example {number}: expected a target, found an empty list")
-        for target in [targets] if isinstance(targets, str) else targets:
-            pairs.append(Pair(_source(source), str(target), number))
+        for reference in references:
+            check_present(reference, number, "a target")
+            pairs.append(Pair(_source(source), str(reference), number))
     return pairs
 
 

@@ -20,7 +20,10 @@ def capture(model: Any) -> AbstractContextManager[Capture]:
     """Record attention, hidden states, gates and inputs of a model inside the block.
 
     model: a torch module or a fitted estimator. After `with regard.capture(model) as captured:`,
-    `captured["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call. See
+    `captured["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call, and
+    `captured.calls[...]` of all calls. `captured.hidden`, `captured.gates` and `captured.inputs`
+    have the other values by name. After `predict`, each row is a beam of the search, and the last
+    call is its last token. `log_likelihoods` computes all tokens of an output in one call. See
     `Capture`. Only computations of the current thread are recorded.
     """
     return recording(module_of(model))
@@ -29,8 +32,9 @@ def capture(model: Any) -> AbstractContextManager[Capture]:
 def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[None]:
     """Zero the output of these attention heads inside the block (head ablation, knock-out).
 
-    heads: maps the name of an attention module to a list of head indices, such as
-    `{"decoder.layers.0.cross": [0, 3]}`, or to a boolean mask (B, H), True to ablate.
+    model: a torch module or a fitted estimator. heads: maps the name of an attention module to a
+    list of head indices, such as `{"decoder.layers.0.cross": [0, 3]}`, or to a boolean mask
+    (B, H), True to ablate.
     """
     module = module_of(model)
     modules = dict(module.named_modules())
@@ -49,7 +53,10 @@ def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[Non
 
 
 def attention_modules(model: Any) -> list[str]:
-    """Return the names of all attention modules, whose heads `ablate` can zero."""
+    """Return the names of all attention modules, whose heads `ablate` can zero.
+
+    model: a torch module or a fitted estimator.
+    """
     modules = module_of(model).named_modules()
     return [name for name, module in modules if getattr(module, "heads", None)]
 

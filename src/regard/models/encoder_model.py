@@ -15,8 +15,10 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
+from regard.inputs.vectors import VectorFrontend
 from regard.models.contracts import build_frontend
 from regard.models.encoders import SourceModelOptions
+from regard.models.fixed_rows import FixedRows
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
@@ -30,14 +32,16 @@ class EncoderModel(nn.Module):
         self, frontend: nn.Module, encoder: nn.Module, pool: nn.Module, head: nn.Module
     ) -> None:
         super().__init__()
-        self.frontend = frontend
-        self.encoder = encoder
-        self.pool = pool
-        self.head = head
+        self.frontend, self.encoder = frontend, encoder
+        self.pool, self.head = pool, head
 
     def forward(self, batch: Batch) -> Outputs:
         """Return the logits (B, C), or (B, S, C) without pooling."""
         return self.head(self.pool(self.encoder(self.frontend(batch.source))))
+
+    def fast(self) -> FixedRows | None:
+        """Return the model with a fixed number of rows if it reads vectors."""
+        return FixedRows(self) if isinstance(self.frontend, VectorFrontend) else None
 
 
 class NoPooling(nn.Module):

@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.suggest import suggest_names
 
+KINDS = ("hidden", "gates", "inputs")  # recorded values other than attention
 Value = TypeVar("Value")
 
 
@@ -80,10 +81,18 @@ class Capture:
     def __getitem__(self, name: str) -> Tensor:
         """Return the attention (k*B, H, T, S) of a module in its last call."""
         if name not in self.attention:
+            known = [kind for kind in KINDS if name in getattr(self, kind)]
             raise UserError(
-                f"{name}: no recorded attention with this name{suggest_names(name, self.attention)}"
+                f"{name}: no recorded attention with this name"
+                f"{suggest_names(str(name), self.attention)}",
+                help=" or ".join(f"use captured.{kind}[{name!r}]" for kind in known),
             )
         return self.attention[name]
+
+    def __repr__(self) -> str:
+        """Return the number of recorded modules per kind of values."""
+        counts = (f"{kind}: {len(getattr(self, kind))}" for kind in ("attention", *KINDS))
+        return f"Capture(modules with {', '.join(counts)})"
 
     def alignment(self) -> Tensor:
         """Return the cross-attention (k*B, T, S) of the last layer, averaged over heads."""

@@ -1,7 +1,8 @@
 """Functions shared by several tasks, mainly those that predict labels or numbers."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from regard.baselines import BaselineFit, NearestNeighbor, trigrams, words
 from regard.core.data_stats import DataStats
-from regard.core.errors import UserError
+from regard.core.errors import UserError, UserTypeError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
 from regard.data.reading.read import Pair, Pairs
@@ -32,13 +33,27 @@ def text_or_vector(value: Any, number: int = 1) -> Any:
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, np.ndarray) and np.iscomplexobj(value):
+        raise UserError(f"example {number}: Complex data not supported: expected real numbers")
+    if not isinstance(value, Iterable):
+        raise UserTypeError(f"example {number}: expected a text or numbers, found {value!r}")
     try:
-        vector = tuple(float(one) for one in value)
-    except (TypeError, ValueError):
-        raise UserError(f"example {number}: expected a text or numbers, found {value!r}") from None
-    if not np.isfinite(vector).all():
-        raise UserError(f"example {number}: expected finite numbers, found {value!r}")
+        vector = tuple(map(float, value))
+    except (TypeError, ValueError) as error:
+        kind = UserTypeError if isinstance(error, TypeError) else UserError
+        raise kind(f"example {number}: expected a text or numbers: {error}") from None
+    _check_finite(vector, number)
     return vector
+
+
+def _check_finite(vector: tuple[float, ...], number: int) -> None:
+    """Raise UserError if a vector contains NaN or inf. number: example number."""
+    for index, value in enumerate(vector):
+        if not math.isfinite(value):
+            found = "NaN" if math.isnan(value) else str(value)
+            raise UserError(
+                f"example {number}: expected finite numbers, found {found} at index {index}"
+            )
 
 
 def balanced_weights(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:

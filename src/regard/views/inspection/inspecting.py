@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
 from regard.inference.model_capture import predictor_of
 from regard.inference.predictor import Predictor
@@ -12,6 +13,7 @@ from regard.views.inspection.internals import inspect_internals
 from regard.views.inspection.value import Inspection
 
 
+@names_arguments
 def inspect(
     model: Any,
     text: Any,
@@ -44,7 +46,12 @@ def inspect_with_options(
 
     A mapping avoids clashes between names of settings and of arguments.
     """
-    predictor: Predictor = predictor_of(model)
+    predictor = predictor_of(model)
+    if not isinstance(predictor, Predictor):
+        raise UserError(
+            f"model: expected a fitted estimator, found {model!r}",
+            help="use regard.load(folder) for a run folder",
+        )
     check_inspectable(predictor)
     task = predictor.task
     if not isinstance(text, Iterable):

@@ -3,18 +3,32 @@
 Shapes: H heads, T tokens, D width of a layer.
 """
 
+import json
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from torch import Tensor
 
+from regard.core.argument_names import names_arguments
+from regard.core.errors import UserError
+from regard.core.files import write_text
 from regard.core.version import __version__
 from regard.tasks.inspection.forced_pass import ForcedOutput, TokenAxis
+from regard.views.figures.style import save, styled
+from regard.views.inspection.figures import plot_view
+from regard.views.inspection.inspection_page import inspection_page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMAT_VERSION = 1  # of the JSON
 DIGITS = 6
+SUFFIXES = (".html", ".json", ".png", ".svg")  # of the files that `Inspection.save` writes
+FRAME_HEIGHT = 720  # of the page in a notebook, in pixels
 ModulePart = Literal["encoder", "decoder", "cross", "pooling"]
 Direction = Literal["forward", "backward"]
 
@@ -112,6 +126,60 @@ class Inspection(ForcedOutput):
         }
         ready = {name: to_json(value) for name, value in found.items()}
         return ready | {"saliency": self.saliency and self.saliency.as_dict()}
+
+    @names_arguments
+    def figure(
+        self, view: str | None = None, layer: int | None = None, head: int | None = None
+    ) -> "Figure":
+        """Return a matplotlib figure of one view; by default, the output and its attention.
+
+        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates or tree. layer,
+        head: plot only this layer or attention head (0-based).
+        """
+        return plot_view(self.as_dict(), view, layer, head)
+
+    @names_arguments
+    def save(
+        self,
+        path: str | Path,
+        view: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+    ) -> None:
+        """Write an HTML page, JSON or a figure, by the suffix of the file name.
+
+        path: a name that ends in .html, .json, .png or .svg. view, layer, head: what a figure
+        shows, see `figure`.
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix not in SUFFIXES:
+            expected = ", ".join(SUFFIXES)
+            raise UserError(f"{path}: expected a file name that ends in one of {expected}")
+        if suffix in (".png", ".svg"):
+            figure = self.figure(view, layer, head)
+            with styled():
+                return save(figure, path)
+        if (view, layer, head) != (None, None, None):
+            raise UserError(
+                f"{path}: view, layer and head select a figure",
+                help="omit them, or choose a name that ends in .png or .svg",
+            )
+        if suffix == ".html":
+            return write_text(path, inspection_page(self.as_dict()))
+        return write_text(path, json.dumps(self.as_dict(), ensure_ascii=False) + "\n")
+
+    def _repr_html_(self) -> str:
+        """Return the HTML page in a frame, for notebooks."""
+        page = escape(inspection_page(self.as_dict()))
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="Inspection" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        """Return source and output. The default would print every number."""
+        return f"Inspection(source={self.source.text!r}, target={self.target.text!r})"
 
 
 def significant(number: float) -> float | None:
