@@ -61,6 +61,7 @@ def test_everything_requested_adds_to_the_cost(handler: Callable[..., PredictHan
 
 def test_cost_of_other_tasks(handler: Callable[..., PredictHandler]) -> None:
     assert predict_cost(handler("classify"), "abc") == 4  # no steps
+    assert inspect_cost(handler("classify"), "", None, 200) > 0
     model = handler("language-model", nbest=3, max_length=7)
     assert predict_cost(model, "abc") == 4 + 3 * 7
 

@@ -95,6 +95,17 @@ def test_expensive_batches_pause_for_cheap_ones() -> None:
     assert long.thread is not short.thread  # recorders of the paused one do not see it
 
 
+def test_jobs_without_cost_get_their_result() -> None:
+    clock = Clock()
+
+    def put(batcher: Batcher) -> list[Job]:
+        jobs = [Job(Steps("free", 1, clock, []), cost=0)]
+        batcher.put(jobs)
+        return jobs
+
+    assert run_jobs(clock, put) == ["free"]
+
+
 def test_paused_batches_run_part_of_the_time() -> None:
     """Even if cheaper jobs never end, and without counting the pauses as run time."""
     clock, shorts = Clock(), list[float]()

@@ -200,11 +200,11 @@ class Batcher:
     def _finish(self, batch: RunningBatch, seconds: float) -> None:
         """Pass the results of a batch to the clients, and charge them for its run time."""
         self.metrics.count_batch(len(batch.jobs), seconds)
-        total = sum(job.cost for job in batch.jobs)
+        total = max(1, sum(job.cost for job in batch.jobs))
         for job in batch.jobs:
-            self.accounts.charge(job.client, seconds * job.cost / total)
             if not job.future.done():
                 _resolve(job.future, job.result)
+            self.accounts.charge(job.client, seconds * job.cost / total)
 
 
 def _fit_together(one: Job, other: Job) -> bool:

@@ -36,7 +36,7 @@ def inspect_cost(handler: PredictHandler, text: str, target: str | None, max_tok
     steps = _max_steps(handler, length, Constraints()) if target is None else len(target) + 1
     steps = min(steps, max_tokens)
     beam = getattr(handler.search, "beam", 1) if target is None else 1
-    return steps * beam + INSPECT_PASSES * (length + steps) * steps
+    return steps * beam + INSPECT_PASSES * (length + steps) * (steps + 1)
 
 
 def check_cost(cost: int, max_work: int, field: str) -> None:
