@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import resource
 import subprocess
 import sys
 import urllib.error
@@ -10,7 +11,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from surroundings import REPOSITORY, regard_command
 
@@ -57,13 +60,24 @@ class Server:
 
 
 @contextmanager
-def serving(models: list[Path], *options: str) -> Iterator[Server]:
-    """A server of these models on a free port; it is told to stop at the end."""
+def serving(
+    models: list[Path],
+    *options: str,
+    log: IO[bytes] | None = None,
+    descriptors: int | None = None,
+) -> Iterator[Server]:
+    """A server of these models on a free port; it is told to stop at the end.
+
+    log: a file for its standard error. descriptors: its maximum number of open files.
+    """
     regard = regard_command()
     if regard is None:
         sys.exit(2)
     words = [*regard, "serve", *map(str, models), "--port", "0", *options]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE)
+    limit = descriptors and partial(
+        resource.setrlimit, resource.RLIMIT_NOFILE, (descriptors, descriptors)
+    )
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, preexec_fn=limit)
     assert process.stdout is not None
     try:
         address = process.stdout.readline().decode().strip()  # said when the models are read
@@ -95,6 +109,16 @@ def g2p_model(folder: Path | None, budget: str = "1m") -> Path:
         print("training a model for a minute", flush=True)
         train = ["train", "g2p", "--budget", budget, "--out", str(run), "--force"]
         subprocess.run([*regard, *train], check=True, stdout=subprocess.DEVNULL)
+    return run
+
+
+def reverse_model(run: Path, budget: str = "5s") -> Path:
+    """A model that is trained for a few seconds on the built-in data `reverse`."""
+    regard = regard_command()
+    if regard is None:
+        sys.exit(2)
+    train = ["train", "reverse", "--budget", budget, "--out", str(run)]
+    subprocess.run([*regard, *train], check=True, stdout=subprocess.DEVNULL)
     return run
 
 

@@ -54,7 +54,7 @@ def test_jobs_queued_while_busy_form_the_next_batch(
         await wait_for_batch(calls)
         others = [asyncio.ensure_future(ask(client, *["fed"] * 3)) for _ in range(3)]
         await wait_for_queue(app, 9)
-        wide = asyncio.ensure_future(ask(client, "cab", search={"beam": 2}))
+        wide = asyncio.ensure_future(ask(client, "cab", search={"beam": 6}))
         await wait_for_queue(app, 10)
         calls.go.set()
         await asyncio.gather(first, *others, wide)

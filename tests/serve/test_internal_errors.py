@@ -51,14 +51,14 @@ def test_queue_continues_after_a_failed_batch(
 ) -> None:
     from regard.serve.batcher import Batcher
 
-    original = Batcher._run_batch
+    original = Batcher._run_jobs
 
-    def run(batcher: Batcher, jobs: Any) -> float:
-        if jobs[0].text == "boom":
+    def run(batcher: Batcher, batch: Any) -> None:
+        if batch.jobs[0].text == "boom":
             raise ZeroDivisionError
-        return original(batcher, jobs)
+        original(batcher, batch)
 
-    monkeypatch.setattr(Batcher, "_run_batch", run)
+    monkeypatch.setattr(Batcher, "_run_jobs", run)
 
     async def run_requests(client: httpx.AsyncClient) -> None:
         client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
@@ -72,7 +72,6 @@ def test_inspect_stops_at_the_timeout(
     served: Served, build_transducer_app: BuildApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the search follow many forward passes: ablated heads, gradients."""
-    from regard.serve import jobs
     from regard.views.inspection import internals
 
     passes, original = list[int](), internals.capture
@@ -81,15 +80,11 @@ def test_inspect_stops_at_the_timeout(
         passes.append(1)
         return original(model)
 
-    class Clock:
-        """Jumps by an hour at the fifth pass."""
-
-        @staticmethod
-        def monotonic() -> float:
-            return time.monotonic() + (3600 if len(passes) > 4 else 0)
+    def clock() -> float:
+        """Jump by an hour at the fifth pass."""
+        return time.monotonic() + (3600 if len(passes) > 4 else 0)
 
     monkeypatch.setattr(internals, "capture", capture)
-    monkeypatch.setattr(jobs, "time", Clock)
     monkeypatch.setattr(
         "regard.tasks.inspection.forced_pass.MAX_ATTENTION_VALUES", 1
     )  # one pass per token
@@ -101,4 +96,6 @@ def test_inspect_stops_at_the_timeout(
         passes.clear()
         assert (await ask(client, "bed")).status_code == 200
 
-    served(build_transducer_app(batch_wait_ms=0, timeout=120), run_requests)
+    app = build_transducer_app(batch_wait_ms=0, timeout=120)
+    app.state.service.batcher.clock = clock
+    served(app, run_requests)

@@ -1,14 +1,17 @@
 """`regard serve` as a process: address, slow and disconnected clients, shutdown, arguments."""
 
+import contextlib
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,11 +30,14 @@ TIMEOUT = 240  # seconds, for slow machines
 class Process:
     """A running server and its address."""
 
-    def __init__(self, run: Path, *words: str) -> None:
+    def __init__(self, run: Path, *words: str, descriptors: int | None = None) -> None:
         source = str(Path(__file__).parents[2] / "src")
         command = [sys.executable, "-m", "regard", "serve", f"turn={run}", "--port", "0", *words]
+        limits = (descriptors, descriptors)
+        set_limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         self.process = subprocess.Popen(
             command,
+            preexec_fn=None if descriptors is None else set_limit,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -119,6 +125,31 @@ def test_slow_and_disconnected_clients_and_graceful_shutdown(process: Process) -
     _, message = process.process.communicate(timeout=TIMEOUT)
     assert process.process.returncode == 0 and message.endswith("stopped\n")
     assert "Traceback" not in message
+
+
+def test_more_clients_than_descriptors(trained: Any) -> None:
+    """Silent and half-sent connections make room for others, and the log stays small."""
+    process = Process(trained.run, descriptors=300)
+    try:
+        silent = [
+            socket.create_connection(("127.0.0.1", process.port), timeout=TIMEOUT)
+            for _ in range(400)
+        ]
+        for connection in silent[::2]:
+            with contextlib.suppress(OSError):  # closed to make room
+                connection.sendall(b"POST /predict HTTP/1.1\r\nhost: ")
+        assert process.ask("/health")[0] == 200
+        assert process.ask("/predict", {"texts": ["bed"]})[0] == 200
+        for connection in silent:
+            connection.close()
+        process.process.send_signal(signal.SIGTERM)
+        _, message = process.process.communicate(timeout=TIMEOUT)
+        assert "connections instead of 512: the limit of open files is 300" in message
+        assert message.count("closed a silent one") == 1 and len(message) < 2000
+        assert "Traceback" not in message and "cannot accept" not in message, message
+    finally:
+        process.process.kill()
+        process.process.wait()
 
 
 def test_invalid_arguments(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:

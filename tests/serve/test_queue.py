@@ -11,7 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from regard.estimators import Estimator
-from regard.serve import batcher, jobs
+from regard.search.callbacks import SearchCancelled
+from regard.serve import batcher
 from regard.serve.api_errors import ApiError
 from regard.serve.jobs import CallHandler, Job, PredictHandler
 from regard.serve.served_models import ServedModel
@@ -65,7 +66,7 @@ def test_timeout_stops_the_search(served: Served, build_transducer_app: BuildApp
 
 @pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 4}, {"kind": "sample"}])
 def test_results_before_the_timeout_are_returned(
-    estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
+    estimators: dict[str, Estimator], search: dict[str, Any]
 ) -> None:
     """The short text of a batch has a result although the long one times out."""
     model = estimators["transduce"]
@@ -73,20 +74,17 @@ def test_results_before_the_timeout_are_returned(
     asking = PredictHandler(ServedModel("turn", predictor), predictor.search_options(**search))
     steps = list[int]()
 
-    class Clock:
-        """Jumps by an hour after the short text has finished."""
-
-        @staticmethod
-        def monotonic() -> float:
-            steps.append(1)
-            return 3600.0 if len(steps) > 40 else 0.0
+    def check(waiting: Any) -> None:
+        """Cancel the batch after the short text has finished."""
+        steps.append(1)
+        if len(steps) > 40:
+            raise SearchCancelled
 
     (expected,) = model.predict_detailed(["a"], **search)
-    monkeypatch.setattr(jobs, "time", Clock)
     new: Any = Future
     short = Job(asking, new(), "a", arrived=0.0)
     long = Job(asking, new(), "a", Constraints(prefix="fadeb" * 10), arrived=0.0)
-    asking.run([short, long], 60.0)
+    asking.run([short, long], check)
     assert short.result.text == expected.text
     assert isinstance(long.result, ApiError) and "timed out" in str(long.result)
 
@@ -130,14 +128,14 @@ def test_cancel_all(served: Served, build_transducer_app: BuildApp, calls: Calls
     assert calls.sizes == [1]
 
 
-def test_short_texts_have_priority_for_a_while(build_transducer_app: BuildApp) -> None:
+def test_cheap_jobs_have_priority_for_a_while(build_transducer_app: BuildApp) -> None:
     async def order() -> list[int]:
         new: Any = asyncio.get_running_loop().create_future
         now = time.monotonic()
         queue = build_transducer_app(max_batch_size=1).state.service.batcher
         those = [
-            Job(CallHandler(int), new(), "x" * length, arrived=now - ago)
-            for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
+            Job(CallHandler(int), new(), cost=cost, arrived=now - ago)
+            for cost, ago in ((90_000, 1.0), (100, 0.5), (90_000, 10.0), (100, 0.0))
         ]
         queue.put(those)
         return [those.index(queue._next_batch()[0]) for _ in those]
@@ -148,7 +146,7 @@ def test_short_texts_have_priority_for_a_while(build_transducer_app: BuildApp) -
 @pytest.fixture
 def large_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make delays so large that the arrival times do not affect the order."""
-    monkeypatch.setattr(batcher, "DELAY_PER_CHAR", 1.0)
+    monkeypatch.setattr(batcher, "DELAY_PER_COST", 1.0)
     monkeypatch.setattr(batcher, "MAX_DELAY", 1e9)
 
 

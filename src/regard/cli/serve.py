@@ -20,6 +20,7 @@ PANELS = {
         "max_texts",
         "max_body_mb",
         "max_beam",
+        "max_work",
         "max_inspect_tokens",
     ),
 }

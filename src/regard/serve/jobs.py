@@ -22,8 +22,8 @@ TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
 class JobHandler(Protocol):
     """The code that runs jobs. Queued jobs with equal handlers run in one batch."""
 
-    def run(self, jobs: Sequence["Job"], deadline: float) -> None:
-        """Set the result of each job. deadline: in seconds of `time.monotonic`."""
+    def run(self, jobs: Sequence["Job"], check: "Check") -> None:
+        """Set the result of each job. check: see Check."""
 
 
 @dataclass(eq=False)
@@ -31,9 +31,9 @@ class Job:
     """One text of a request to predict, or one call of a model.
 
     future: done if the job has finished or the client stopped waiting. index: index of the text
-    in its request. in_list: whether the request has several texts. chars_ahead: total length of
-    the texts before this one in the request. on_partial: called with partial hypotheses.
-    result: a value or an exception.
+    in its request. in_list: whether the request has several texts. cost: estimated work (see
+    `cost`). cost_ahead: total cost of the texts before this one in the request. client: address of
+    the client. on_partial: called with partial hypotheses. result: a value or an exception.
     """
 
     handler: JobHandler
@@ -44,10 +44,17 @@ class Job:
     constraints: Constraints | None = None
     index: int = 0
     in_list: bool = False
-    chars_ahead: int = 0
+    cost: int = 1
+    cost_ahead: int = 0
+    client: str = ""
     on_partial: Callable[[PartialHypothesis], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
     result: Any = None
+
+
+# Called between the steps of a batch with the jobs that these steps serve; raises SearchCancelled
+# if nothing waits for them any more, or after the timeout.
+Check = Callable[[Sequence[Job]], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class PredictHandler:
     nbest: int = 1
     return_alignment: bool = False
 
-    def run(self, jobs: Sequence[Job], deadline: float) -> None:
+    def run(self, jobs: Sequence[Job], check: Check) -> None:
         """Predict all texts in one batch.
 
         On an error, predict each half separately, so that only the text that causes it fails.
@@ -71,8 +78,8 @@ class PredictHandler:
         rows = rows_together(len(jobs), threads) if task.uses_threads else len(jobs)
         work = PredictWork(
             indices=[job.index for job in jobs],
-            step_callback=partial(_notify, jobs, deadline),
-            on_progress=lambda count: _raise_if_cancelled(jobs, deadline),
+            step_callback=partial(_notify, jobs, check),
+            on_progress=lambda count: check(jobs),
             on_predictions=partial(_set_results, jobs),
         )
         try:
@@ -97,8 +104,8 @@ class PredictHandler:
                 if job.in_list and isinstance(error, UserError):
                     job.result = error.at(f"texts.{job.index}")
                 return
-            self.run(jobs[: len(jobs) // 2], deadline)
-            self.run(jobs[len(jobs) // 2 :], deadline)
+            self.run(jobs[: len(jobs) // 2], check)
+            self.run(jobs[len(jobs) // 2 :], check)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,26 +118,20 @@ class CallHandler:
 
     call: Callable[[Callable[[], None]], Any]
 
-    def run(self, jobs: Sequence[Job], deadline: float) -> None:
+    def run(self, jobs: Sequence[Job], check: Check) -> None:
         """Run the call and set the result of its job."""
         (job,) = jobs
         try:
-            job.result = self.call(lambda: _raise_if_cancelled(jobs, deadline))
+            job.result = self.call(lambda: check(jobs))
         except SearchCancelled:
             job.result = unavailable(TIMED_OUT)
         except Exception as error:
             job.result = error
 
 
-def _raise_if_cancelled(jobs: Sequence[Job], deadline: float) -> None:
-    """Raise SearchCancelled after the deadline, or if all clients have stopped waiting."""
-    if time.monotonic() > deadline or all(job.future.done() for job in jobs):
-        raise SearchCancelled
-
-
-def _notify(jobs: Sequence[Job], deadline: float, indices: Sequence[int], outputs: Outputs) -> None:
+def _notify(jobs: Sequence[Job], check: Check, indices: Sequence[int], outputs: Outputs) -> None:
     """Pass partial hypotheses to the jobs that stream them; raise SearchCancelled if cancelled."""
-    _raise_if_cancelled(jobs, deadline)
+    check(jobs)
     if any(job.on_partial for job in jobs):
         for index, partial_output in zip(indices, outputs(), strict=True):
             job = jobs[index]

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from regard.core.errors import UserError
 from regard.serve.api_errors import ApiError, json_response
+from regard.serve.cost import check_cost, inspect_cost, predict_cost
 from regard.serve.jobs import Job, PredictHandler
 from regard.serve.schemas import (
     AlternativesRequest,
@@ -20,7 +21,7 @@ from regard.serve.schemas import (
     StreamRequest,
 )
 from regard.serve.served_models import ServedModel
-from regard.serve.service import Service
+from regard.serve.service import Service, client_address
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import EventStream
 from regard.tasks.inspection.forced_pass import TooLong
@@ -38,7 +39,14 @@ async def predict(request: Request, body: PredictRequest) -> Response:
     constraints = _constraints_per_text(body, handler.model)
     if body.return_alignment:
         _check_alignment_size(texts, handler)
-    ahead = itertools.accumulate(map(len, texts), initial=0)
+    costs = [
+        predict_cost(handler, text, constraint)
+        for text, constraint in zip(texts, constraints, strict=True)
+    ]
+    for index, (cost, constraint) in enumerate(zip(costs, constraints, strict=True)):
+        field = f"texts.{index}" if constraint is None else f"constraints.{index}"
+        check_cost(cost, service.settings.max_work, field)
+    ahead, client = itertools.accumulate(costs, initial=0), client_address(request)
     jobs = [
         Job(
             handler,
@@ -46,10 +54,12 @@ async def predict(request: Request, body: PredictRequest) -> Response:
             constraints=constraint,
             index=index,
             in_list=len(texts) > 1,
-            chars_ahead=chars,
+            cost=cost,
+            cost_ahead=before,
+            client=client,
         )
-        for index, (text, constraint, chars) in enumerate(
-            zip(texts, constraints, ahead, strict=False)
+        for index, (text, constraint, cost, before) in enumerate(
+            zip(texts, constraints, costs, ahead, strict=False)
         )
     ]
     predictions = await service.wait_for(request, jobs)
@@ -71,16 +81,21 @@ async def stream(request: Request, body: StreamRequest) -> Response:
     handler = service.predict_handler(body, "stream")
     schema = body.constraints or ConstraintsSchema()
     constraints = _constraints(schema, "constraints", handler.model)
-    job = Job(handler, text=body.text, constraints=constraints)
+    cost = predict_cost(handler, body.text, constraints)
+    check_cost(cost, service.settings.max_work, "text" if constraints is None else "constraints")
+    client = client_address(request)
+    job = Job(handler, text=body.text, constraints=constraints, cost=cost, client=client)
     return EventStream(service, job, handler.model)
 
 
 async def inspect(request: Request, body: InspectRequest) -> Response:
     """Return attention, saliency, gates, token probabilities and the search tree for a text."""
     service: Service = request.app.state.service
-    model = service.predict_handler(body, "inspect").model  # checks the search settings
+    settings = service.settings
+    handler = service.predict_handler(body, "inspect")  # checks the search settings
+    cost = inspect_cost(handler, body.text, body.target, settings.max_inspect_tokens)
     content = await service.run_single(
-        request, lambda check: _inspect_as_json(model, body, service.settings, check)
+        request, lambda check: _inspect_as_json(handler.model, body, settings, check), cost
     )
     return Response(content, media_type="application/json")
 
@@ -91,10 +106,13 @@ async def alternatives(request: Request, body: AlternativesRequest) -> Response:
     handler = service.predict_handler(body, "alternatives")
     model, search = handler.model, handler.search
     constraints = _constraints(body.constraints, "constraints", model) or Constraints()
+    cost = predict_cost(handler, body.text, constraints, body.top)
+    check_cost(cost, service.settings.max_work, "constraints")
     call = model.predictor.alternatives
     found = await service.run_single(
         request,
         lambda check: call(body.text, constraints, body.top, search, lambda *step: check()),
+        cost,
     )
     items = [
         {"token": token, "probability": round(p, 6), "prediction": prediction.as_dict()}

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,13 +17,16 @@ from pydantic import SecretStr, ValidationError
 
 from regard.core.errors import UserError, info, warn
 from regard.serve.app import build_app
+from regard.serve.descriptors import ACCEPT_BATCH, fit_connections
 from regard.serve.middleware import accepted_hosts, is_local
 from regard.serve.served_models import open_models
 from regard.serve.settings import ServeSettings
+from regard.serve.throttled_log import ThrottledLog
 
-BACKLOG = 1024  # connections waiting to be accepted
+BACKLOG = 4096  # connections waiting to be accepted; the system may allow fewer
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
 SHUTDOWN_GRACE = 5  # seconds for connections to close after the last response
+OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 # oneDNN caches a compiled kernel per shape, 1,024 by default: memory that only grows.
 ONEDNN_CACHE = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
@@ -33,6 +37,8 @@ def serve_command(
     """Serve models until a signal arrives."""
     os.environ.update(ONEDNN_CACHE | dict(os.environ))  # read when the first model runs
     models = open_models(specs, **engine)
+    max_connections = fit_connections(settings.max_connections)
+    settings = settings.model_copy(update={"max_connections": max_connections})
     app = build_app(models, settings)
     with bind_socket(host, port) as listener:
         url_host = f"[{host}]" if ":" in host else host
@@ -79,7 +85,7 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
 
     from regard.serve.connections import limited_protocol
 
-    max_connections = app.state.service.settings.max_connections
+    max_connections, log = app.state.service.settings.max_connections, ThrottledLog()
     config = uvicorn.Config(
         app,
         log_level="error",  # a warning per malformed request would let clients fill the log
@@ -87,13 +93,18 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_GRACE,
         timeout_keep_alive=KEEP_ALIVE,
-        http=limited_protocol(max(KEEP_ALIVE, timeout), max_connections),
-        backlog=BACKLOG,
+        http=limited_protocol(max(KEEP_ALIVE, timeout), max_connections, log),
+        backlog=ACCEPT_BATCH,  # asyncio accepts this many connections at once
         ws="none",  # no route uses WebSockets, and the middleware does not check them
     )
 
     class GracefulServer(uvicorn.Server):
         """A server that, after a signal, rejects new requests, finishes running ones and exits."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            listener.listen(BACKLOG)  # asyncio has set it to ACCEPT_BATCH
+            asyncio.get_running_loop().set_exception_handler(partial(on_loop_error, log))
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             loop = asyncio.get_running_loop()
@@ -113,6 +124,20 @@ def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
                 self.should_exit = True
 
     GracefulServer(config).run([listener])
+
+
+def on_loop_error(
+    log: ThrottledLog, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+) -> None:
+    """Handle an error in the event loop: report a lack of descriptors or memory without traceback.
+
+    asyncio tries again after a second, and clients could fill the log with tracebacks.
+    """
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
+        log.report("cannot accept connections", str(error))
+    else:
+        loop.default_exception_handler(context)
 
 
 def read_api_key(path: Path | None) -> SecretStr | None:

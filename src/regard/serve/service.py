@@ -78,9 +78,12 @@ class Service:
         search = resolve_search(model.predictor, body.search, self.settings)
         return PredictHandler(model, search, nbest, return_alignment)
 
-    async def run_single(self, request: Request, call: Callable[[Callable[[], None]], Any]) -> Any:
+    async def run_single(
+        self, request: Request, call: Callable[[Callable[[], None]], Any], cost: int
+    ) -> Any:
         """Return the result of a call, which runs as a batch of its own (see CallHandler)."""
-        (result,) = await self.wait_for(request, [Job(CallHandler(call))])
+        job = Job(CallHandler(call), cost=cost, client=client_address(request))
+        (result,) = await self.wait_for(request, [job])
         return result
 
     async def wait_for(self, request: Request, jobs: Sequence[Job]) -> list[Any]:
@@ -113,3 +116,8 @@ class Service:
         return unavailable(
             f"request timed out after {self.settings.timeout:g} s; retry later or send less"
         )
+
+
+def client_address(request: Request) -> str:
+    """Return the address of the client, by which clients are told apart."""
+    return request.client.host if request.client else ""

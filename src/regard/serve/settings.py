@@ -14,6 +14,7 @@ LIMITS = (
     "max_nbest",
     "max_length",
     "max_constraints",
+    "max_work",
     "max_inspect_tokens",
     "max_body_bytes",
     "max_queue",
@@ -48,6 +49,9 @@ class ServeSettings(Options):
     max_nbest: int = Field(32, gt=0, description="maximum predictions per text")
     max_length: int = Field(2_000, gt=0, description="maximum output length a request may set")
     max_constraints: int = Field(32, gt=0, description="maximum required or banned words")
+    max_work: int = Field(
+        1_000_000, gt=0, description="maximum steps x hypotheses per text, constraints included"
+    )
     max_inspect_tokens: int = Field(
         200, gt=0, description="maximum tokens of source and target for /inspect"
     )
