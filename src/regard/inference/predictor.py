@@ -24,7 +24,7 @@ from regard.search.search import Search, SearchRequest, SearchResult
 from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
-from regard.storage.weights import load_weights
+from regard.storage.weights import build_for, load_weights
 from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, plan
 from regard.tasks.rows import SourceRows
 from regard.tasks.task import Prediction, Task
@@ -239,6 +239,6 @@ def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -
     path = weights_file(folder)
     if quantize or path.parent != folder:
         return load_int8(build, path)
-    model = build().to(parallel.device())
+    model = build_for(build, path).to(parallel.device())
     load_weights(model, path)
     return model

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.core.files import write_text
+from regard.core.files import corrupted, parse_json, read_bytes, write_text
 from regard.data.reading.read import Pair
 from regard.storage.output_folder import PSEUDO_LABELS
+
+MAX_PSEUDO_LABELS = 1024**3  # bytes
 
 
 def write_pseudo_labels(folder: Path, examples: list[tuple[Pair, float]]) -> None:
@@ -25,8 +27,12 @@ def read_pseudo_labels(folder: Path) -> list[Pair]:
     path = folder / PSEUDO_LABELS
     if not path.exists():
         return []
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return [Pair(_side(row["source"]), tuple(row["target"]), 0) for row in rows]
+    try:
+        lines = read_bytes(path, MAX_PSEUDO_LABELS).decode("utf-8").split("\n")
+        rows = [parse_json(line) for line in lines if line]
+        return [Pair(_side(row["source"]), tuple(row["target"]), 0) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise corrupted(path, str(error)) from error
 
 
 def _side(value: Any) -> Any:

@@ -1,17 +1,23 @@
 """The weights of a model as safetensors files."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.files import write_bytes
+from regard.core.files import check_regular, write_bytes
+
+SCALE = ".scale"  # end of the name of the scales of an int8 matrix
+MAX_HEADER = 16 * 1024**2  # bytes of the header of a safetensors file
+MIN_CALLS, MAX_CALLS_PER_TENSOR = 10_000, 200  # of torch functions, to build a model
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
@@ -35,6 +41,57 @@ def load_weights(model: nn.Module, path: Path) -> None:
         for name, parameter in fixed.items():  # tied weights appear once
             parameter.copy_(parallel.shard_like(tensors.pop(name), parameter))
     model.load_state_dict(tensors, strict=False)  # buffers
+
+
+def build_for(build: Callable[[], nn.Module], path: Path) -> nn.Module:
+    """Return the model that `build` creates, with random weights, after a check of a file.
+
+    Raise UserError if names or shapes in the file differ from the model. Nothing is allocated
+    before: a corrupted configuration may describe a model that does not fit into memory.
+    """
+    shapes = stored_shapes(path)
+    limit = MIN_CALLS + MAX_CALLS_PER_TENSOR * len(shapes)
+    try:
+        with torch.device("meta"), _CallLimit(limit):
+            outline = build()
+    except (_TooManyCalls, RuntimeError, OverflowError, MemoryError) as error:
+        raise UserError(
+            f"{path}: the weights do not match config.yaml, which describes a larger model",
+            note="config.yaml is corrupted, or the folder contains files of two runs",
+        ) from error
+    check_shapes(outline, shapes, path)
+    return build()
+
+
+def stored_shapes(path: Path) -> dict[str, Sequence[int]]:
+    """Return the shapes of the weights in a file by name, without the scales of int8 weights."""
+    with readable_errors(path), safe_open(path, framework="pt") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    return {
+        name: shape
+        for name, shape in shapes.items()
+        if not name.endswith(SCALE) or name.removesuffix(SCALE) not in shapes
+    }
+
+
+class _TooManyCalls(Exception):
+    """A model needs more calls of torch than its weights file justifies."""
+
+
+class _CallLimit(TorchFunctionMode):
+    """Limit the number of torch functions that are called inside the block."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.left = limit
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooManyCalls
+        return func(*args, **(kwargs or {}))
 
 
 def check_shapes(model: nn.Module, shapes: Mapping[str, Sequence[int]], path: Path) -> None:
@@ -62,13 +119,24 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def readable_errors(path: Path) -> Iterator[None]:
     """Raise UserError for a missing or corrupted safetensors file inside the block."""
     try:
+        check_regular(path)
+        _check_header(path)
         yield
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; the model folder is incomplete") from None
     except (SafetensorError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"{path}: corrupted or truncated ({error})", help="copy the model folder again"
+            f"{path}: corrupted or truncated ({reason})", help="copy the model folder again"
         ) from error
+
+
+def _check_header(path: Path) -> None:
+    """Raise SafetensorError if the header of a safetensors file is too long."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > MAX_HEADER:
+        raise SafetensorError(f"header of {length:,} bytes")
 
 
 def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
