@@ -16,7 +16,7 @@ from regard.core.suggest import did_you_mean, suggest_names
 Tree = dict[str, Any]
 Part = type[BaseModel] | None
 Kinds = dict[str, type[BaseModel]]
-MAX_YAML = 256 * 1024  # bytes of a recipe or a configuration; they have a few thousand
+MAX_YAML = 64 * 1024  # bytes of a recipe or a configuration; they have a few thousand
 RENAMED = {  # settings of earlier versions, by path suffix
     ".norm_place": "norm_position",
     "decoder.score": "cross",

@@ -48,6 +48,7 @@ def read_bytes(path: Path, max_size: int = MAX_SIZE) -> bytes:
 
     A model folder may come from anywhere. A pipe would block, a device would never end.
     """
+    check_regular(path)
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(handle, "rb") as file:
         status = os.fstat(handle)

@@ -41,14 +41,15 @@ def read_folder(folder: Path) -> RunFolder:
     notes: list[str] = []
     metrics = _read_lines(folder / "metrics.jsonl", notes)
     samples = _read_lines(folder / "samples.jsonl", notes)
-    latest = max((sample.get("step", 0) for sample in samples), default=0)
+    steps = [number(sample.get("step")) or 0.0 for sample in samples]
+    latest = max(steps, default=0.0)
     finals = [line for line in metrics if line.get("kind") == "final"]
     return RunFolder(
         facts=_read_object(folder / "run.json", notes),
         train=[line for line in metrics if line.get("kind") == "train"],
         dev=[line for line in metrics if line.get("kind") == "dev"],
         final=finals[-1] if finals else {},
-        samples=[sample for sample in samples if sample.get("step", 0) == latest],
+        samples=[one for one, step in zip(samples, steps, strict=True) if step == latest],
         check=_read_object(folder / "check.json", notes),
         settings=_read_object(folder / "settings.json", notes),
         diagnosis=_read_object(folder / "diagnosis.json", notes),

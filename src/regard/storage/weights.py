@@ -1,23 +1,22 @@
 """The weights of a model as safetensors files."""
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import check_regular, write_bytes
+from regard.storage.build_limit import BuildLimit, BuildTooLarge
 
 SCALE = ".scale"  # end of the name of the scales of an int8 matrix
 MAX_HEADER = 16 * 1024**2  # bytes of the header of a safetensors file
-MIN_CALLS, MAX_CALLS_PER_TENSOR = 10_000, 200  # of torch functions, to build a model
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
@@ -44,23 +43,23 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
 
 def build_for(build: Callable[[], nn.Module], path: Path) -> nn.Module:
-    """Return the model that `build` creates, with random weights, after a check of a file.
+    """Return the model that `build` creates, with random weights, if it fits to a weights file.
 
-    Raise UserError if names or shapes in the file differ from the model. Nothing is allocated
-    before: a corrupted configuration may describe a model that does not fit into memory.
+    Raise UserError if names or shapes in the file differ. A corrupted configuration may describe
+    a model that is far too large: the size of the file limits what is allocated.
     """
     shapes = stored_shapes(path)
-    limit = MIN_CALLS + MAX_CALLS_PER_TENSOR * len(shapes)
+    numbers = sum(math.prod(shape) for shape in shapes.values())
     try:
-        with torch.device("meta"), _CallLimit(limit):
-            outline = build()
-    except (_TooManyCalls, RuntimeError, OverflowError, MemoryError) as error:
+        with BuildLimit(len(shapes), numbers):
+            model = build()
+    except (BuildTooLarge, RuntimeError, OverflowError, MemoryError) as error:
         raise UserError(
-            f"{path}: the weights do not match config.yaml, which describes a larger model",
+            f"{path}: the weights do not match config.yaml, which describes another model",
             note="config.yaml is corrupted, or the folder contains files of two runs",
         ) from error
-    check_shapes(outline, shapes, path)
-    return build()
+    check_shapes(model, shapes, path)
+    return model
 
 
 def stored_shapes(path: Path) -> dict[str, Sequence[int]]:
@@ -72,26 +71,6 @@ def stored_shapes(path: Path) -> dict[str, Sequence[int]]:
         for name, shape in shapes.items()
         if not name.endswith(SCALE) or name.removesuffix(SCALE) not in shapes
     }
-
-
-class _TooManyCalls(Exception):
-    """A model needs more calls of torch than its weights file justifies."""
-
-
-class _CallLimit(TorchFunctionMode):
-    """Limit the number of torch functions that are called inside the block."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.left = limit
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        self.left -= 1
-        if self.left < 0:
-            raise _TooManyCalls
-        return func(*args, **(kwargs or {}))
 
 
 def check_shapes(model: nn.Module, shapes: Mapping[str, Sequence[int]], path: Path) -> None:
@@ -124,7 +103,7 @@ def readable_errors(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; the model folder is incomplete") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, MemoryError) as error:  # MemoryError: address space
         reason = getattr(error, "strerror", None) or error
         raise UserError(
             f"{path}: corrupted or truncated ({reason})", help="copy the model folder again"

@@ -17,6 +17,8 @@ from regard.core.formatting import size
 from regard.core.limits import memory_limit
 
 MAX_SHOWN = 10  # bad lines shown in full
+BLOCK = 1 << 20  # bytes read at once
+MAX_LINE = 16 * 1024**2  # bytes of a line that is read as soon as it is available
 GZIP = b"\x1f\x8b"
 BOM = "\ufeff"
 PAIRS = "pairs of source and target"
@@ -46,12 +48,11 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     """
     shown = show_path(path)
     with readable_os_errors(shown), open_bytes(path) as stream:
-        data = stream.read()
-    check_text(shown, data)
+        data = _read_all(shown, stream)
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise_bad_lines(shown, list(bad_lines(data)), CONVERT.format(shown))
+        raise_bad_lines(shown, list(bad_lines(bytes(data))), CONVERT.format(shown))
         raise
     check_not_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
     notes = []
@@ -64,6 +65,16 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     if text.startswith(BOM):
         return text[1:], ["byte order mark removed", *notes]
     return text, notes
+
+
+def _read_all(path: str, stream: BinaryIO) -> bytearray:
+    """Return all bytes of a stream; raise UserError at the first block that is not text."""
+    data, newlines = bytearray(), 0
+    while block := stream.read(BLOCK):
+        check_text(path, block, newlines + 1)
+        data += block
+        newlines += block.count(b"\n")
+    return data
 
 
 def check_not_blank(path: str, has_text: bool, expected: str = PAIRS) -> None:
@@ -188,8 +199,10 @@ def readable_os_errors(path: str) -> Iterator[None]:
 
 def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
     with readable_os_errors(path), stream:
-        for number, raw in enumerate(stream, 1):
-            check_text(path, raw)
+        for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), 1):
+            check_text(path, raw, number)
+            if len(raw) == MAX_LINE:
+                raise UserError(f"{path} line {number}: longer than {size(MAX_LINE)}")
             try:
                 line = raw.decode()
             except UnicodeDecodeError as error:

@@ -108,6 +108,7 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
     ):
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(CHUNK):
+            check_text(path, data, newlines + 1)  # before a line that may never end
             data += stream.readline()
             check_text(path, data, newlines + 1)
             digest.update(data)
