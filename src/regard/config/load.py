@@ -3,18 +3,20 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from regard.config.configs import CONFIGS, Config
 from regard.config.recipe_files import RECIPES, recipe_names
+from regard.config.yaml_text import InvalidYaml, parse_yaml
 from regard.core.errors import UserError
+from regard.core.files import read_bytes, shorten
 from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import did_you_mean, suggest_names
 
 Tree = dict[str, Any]
 Part = type[BaseModel] | None
 Kinds = dict[str, type[BaseModel]]
+MAX_YAML = 64 * 1024  # bytes of a recipe or a configuration; they have a few thousand
 RENAMED = {  # settings of earlier versions, by path suffix
     ".norm_place": "norm_position",
     "decoder.score": "cross",
@@ -73,20 +75,17 @@ def read_recipe(recipe: str) -> Tree:
 def read_yaml(path: Path) -> Tree:
     """Return the sections of a YAML file; raise UserError if it is invalid."""
     try:
-        tree = yaml.safe_load(path.read_text("utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}{_yaml_problem(error)}") from error
+        tree = parse_yaml(read_bytes(path, MAX_YAML).decode("utf-8")) or {}
+    except InvalidYaml as error:
+        raise UserError(f"{path}{error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: invalid YAML: {error}") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot read: {error.strerror or error}") from error
     if not isinstance(tree, dict):
-        found = repr(tree)[:80]
+        found = shorten(tree)
         raise UserError(f"{path}: expected sections (task, model, training, ...), found {found}")
     return tree
-
-
-def _yaml_problem(error: Exception) -> str:
-    """Return the end of an error message: what is invalid in a YAML text, and in which line."""
-    mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f" line {mark.line + 1}: invalid YAML: {what}" if mark else f": invalid YAML: {what}"
 
 
 def put(tree: Tree, setting: str) -> None:
@@ -103,9 +102,9 @@ def put(tree: Tree, setting: str) -> None:
             raise UserError(f"--set {setting}: {part} is a value, not a section")
         tree = branch
     try:
-        tree[last] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {setting}{_yaml_problem(error)}") from error
+        tree[last] = parse_yaml(text)
+    except InvalidYaml as error:
+        raise UserError(f"--set {setting}{error}") from error
 
 
 def changed(config: Config) -> dict[str, list[Any]]:
@@ -165,7 +164,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
         expected, found = context["expected_tags"], context["tag"]
         return f"  {name}.kind: expected one of {expected}, found {found!r}{hint}"
     value = error.get("input")
-    found = f", found {value!r}" if not isinstance(value, dict | BaseModel) else ""
+    found = f", found {shorten(value)}" if not isinstance(value, dict | BaseModel) else ""
     return f"  {name}: {message}{found}" if name else f"  {message}"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from regard.core.errors import UserError
+from regard.core.field_types import Size
 from regard.core.files import read_fields
 from regard.core.threads import num_threads
 from regard.data.tensors.padded import Padded
@@ -41,7 +42,7 @@ class CTranslate2Engine(Engine):
         """Load the CTranslate2 files in `folder`, which is part of an exported folder."""
         package = import_package("ctranslate2")
         self.folder = folder
-        facts = read_fields(folder / "config.json", "source_length", "length")
+        facts = read_fields(folder / "config.json", source_length=Size, length=Size)
         self.max_source_length, self.max_target_length = facts
         self.threads = num_threads()
         try:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from regard.baselines import Baseline
-from regard.core.files import read_json
 from regard.data.reading.read import Example, Pair
 from regard.inference.predictor import Predictor
 from regard.storage.baseline_file import read_baselines
+from regard.storage.run_files import run_metadata
 from regard.storage.training_data import read_training_data
 from regard.tasks.baselines import BaselineResults, fit_baselines, score_baselines
 
@@ -56,9 +56,7 @@ def evaluate_baselines(
 
 def _training_sample(predictor: Predictor) -> tuple[list[Pair], str, str]:
     """Return the training examples to fit baselines on, the sampling note, why they are missing."""
-    path = predictor.folder / "run.json"
-    facts = read_json(path) if path.exists() else {}
-    facts = facts if isinstance(facts, dict) else {}
+    facts = run_metadata(predictor.folder)
     read = partial(read_training_data, max_size=MAX_TRAINING_SIZE)
     train, _, why = read(predictor.folder, predictor.config, predictor.task, facts)
     if why:

@@ -18,7 +18,7 @@ NAMES = ("torch", *ENGINES, "auto")
 
 def open_engine(folder: Path) -> Engine:
     """Return the engine that an exported folder was made for."""
-    (name,) = read_fields(folder / "export.json", "engine")
+    (name,) = read_fields(folder / "export.json", engine=str)
     if name not in ENGINES:
         raise UserError(f"{folder}: unknown engine {name!r}")
     module, kind = ENGINES[name]

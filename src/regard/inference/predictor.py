@@ -24,8 +24,8 @@ from regard.search.search import Search, SearchRequest, SearchResult
 from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
-from regard.storage.weights import load_weights
-from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, plan
+from regard.storage.weights import build_for, load_weights
+from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, check_lengths, plan
 from regard.tasks.rows import SourceRows
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import Constraints, Evaluation
@@ -112,6 +112,7 @@ class Predictor:
         if constraints is not None:
             tokens = [task.encode_constraints(one) for one in constraints]
         encoded = task.rows(sources)
+        check_lengths(encoded.lengths)
         indices = work.indices or range(work.first_index, work.first_index + len(sources))
 
         def to_predictions(found: Mapping[int, SearchResult]) -> list[Prediction]:
@@ -148,6 +149,7 @@ class Predictor:
     def find(self, sources: Sequence[Any]) -> list[SearchResult]:
         """Return the raw search result for each source, such as logits."""
         encoded, search = self.task.rows(sources), self.config.search
+        check_lengths(encoded.lengths)
 
         def search_batch(engine: Engine, part: list[int]) -> list[SearchResult]:
             return engine.run(search, self.task.search_request(encoded, part, search))
@@ -239,6 +241,6 @@ def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -
     path = weights_file(folder)
     if quantize or path.parent != folder:
         return load_int8(build, path)
-    model = build().to(parallel.device())
+    model = build_for(build, path).to(parallel.device())
     load_weights(model, path)
     return model

@@ -182,7 +182,7 @@ class Text(InputOptions):
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
     def load(self, folder: Path) -> TextInput:
-        metadata = read_fields(folder / "input.json", "lowercase", "add_bos")
+        metadata = read_fields(folder / "input.json", lowercase=bool, add_bos=bool)
         return TextInput(load_tokenizer(folder, "source"), *metadata)
 
 

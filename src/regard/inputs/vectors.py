@@ -11,7 +11,8 @@ import numpy as np
 from torch import nn
 
 from regard.core.errors import UserError
-from regard.core.files import read_fields, write_json
+from regard.core.field_types import Deviations, Numbers
+from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.columns import number
@@ -110,7 +111,11 @@ class Vectors(InputOptions):
         return VectorInput(mean.tolist(), std.tolist()), self
 
     def load(self, folder: Path) -> VectorInput:
-        return VectorInput(*read_fields(folder / "input.json", "mean", "std"))
+        path = folder / "input.json"
+        mean, std = read_fields(path, mean=Numbers, std=Deviations)
+        if len(mean) != len(std):
+            raise corrupted(path, "mean and std have different lengths")
+        return VectorInput(mean, std)
 
 
 def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,10 +51,11 @@ _STRINGS, _SENTENCES = ("exact_match", "ser"), ("bleu", "chrf")
 def usual_metrics(metric: str, scores: Collection[str]) -> list[str]:
     """Return the names of the scores to show by default, the selection metric first.
 
-    For strings and sentences, these are the metrics in use for them. For other tasks, all.
+    For strings and sentences, these are the metrics in use for them. For other tasks, all. Data
+    without spans has no f1, even if it is the selection metric.
     """
     usual = next((group for group in (_STRINGS, _SENTENCES) if metric in group), tuple(scores))
-    return [metric, *(name for name in usual if name in scores and name != metric)]
+    return [name for name in dict.fromkeys([metric, *usual]) if name in scores]
 
 
 def best_of(metric: str) -> Callable[..., Any]:

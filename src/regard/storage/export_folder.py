@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.core.files import read_fields, read_json, write_json
+from regard.core.files import read_fields, read_object, write_json
 from regard.core.version import __version__
 from regard.storage.output_folder import BASELINES
 
@@ -63,11 +63,11 @@ def write_export(run: Path, folder: Path, metadata: dict[str, Any]) -> dict[str,
 def read_export(folder: Path) -> dict[str, Any] | None:
     """Return the metadata of an exported model, or None if the folder is not an export."""
     path = folder / EXPORT_FILE
-    if not path.is_file():
+    if not path.exists():
         return None
-    version, _ = read_fields(path, "format", "engine")
-    metadata: dict[str, Any] = read_json(path)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    version, _ = read_fields(path, format=int, engine=str)
+    metadata = read_object(path)
+    if version > FORMAT_VERSION:
         raise UserError(
             f"{folder}: exported by a newer version, regard {metadata.get('version')}",
             help="pip install -U regard",

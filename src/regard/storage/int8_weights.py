@@ -16,9 +16,14 @@ from regard.core.files import write_bytes
 from regard.core.memory import trim_malloc
 from regard.nn.int8 import Int8Matrix, Weights
 from regard.nn.quantize import check_cpu, quantize, round_to_int8
-from regard.storage.weights import check_shapes, readable_errors, unique_tensors
+from regard.storage.weights import (
+    SCALE,
+    build_for,
+    check_shapes,
+    readable_errors,
+    unique_tensors,
+)
 
-SCALE = ".scale"
 FILE = "model.safetensors"
 
 
@@ -88,6 +93,6 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
 
 def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, FileWeights]:
     """Return the int8 model and the weights that were read from the file."""
-    model = build()  # its random weights are replaced and freed one by one
+    model = build_for(build, path)  # its random weights are replaced and freed one by one
     stored = FileWeights(model, path)
     return quantize(model, stored), stored

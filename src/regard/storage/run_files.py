@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.config.load import Config, check_config, read_yaml
 from regard.core.errors import UserError
-from regard.core.files import read_json
+from regard.core.files import corrupted, read_object, shorten
 from regard.data.sources.builtin import is_builtin
 from regard.data.sources.open import DataSpec
 from regard.storage.model_folder import not_a_model_message
@@ -16,9 +16,10 @@ FORMAT_VERSION = 4  # of the run folder; other versions are not supported
 
 def _check_version(folder: Path) -> None:
     """Raise UserError if a run folder has another format version."""
-    path = folder / "run.json"
-    metadata = read_json(path) if path.exists() else {}
+    metadata = run_metadata(folder)
     found = metadata.get("format", FORMAT_VERSION)
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise corrupted(folder / "run.json", f"format: expected a number, found {shorten(found)}")
     created = f"{folder}: created by regard {metadata.get('version')}"
     if found > FORMAT_VERSION:
         raise UserError(f"{created}, which is newer", help="pip install -U regard")
@@ -29,10 +30,16 @@ def _check_version(folder: Path) -> None:
         )
 
 
+def run_metadata(folder: Path) -> dict[str, Any]:
+    """Return the content of `run.json`, or {} if it does not exist."""
+    path = folder / "run.json"
+    return read_object(path) if path.exists() else {}
+
+
 def trained_on(folder: Path) -> dict[str, Any]:
     """Return the paths and columns of a run's training data, or {} if they are unknown."""
-    path = folder / "run.json"
-    return (read_json(path).get("data") or {}) if path.exists() else {}
+    data = run_metadata(folder).get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
@@ -48,7 +55,7 @@ def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
 def read_config(folder: Path) -> Config:
     """Return the complete configuration of a run folder."""
     path = folder / "config.yaml"
-    if not path.is_file():
+    if not path.exists():
         raise UserError(not_a_model_message(folder))
     _check_version(folder)
     tree = read_yaml(path)

@@ -1,12 +1,15 @@
 """The content of a run folder as plain data. Files may be missing if the run was killed."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.config.load import MAX_YAML
 from regard.core.errors import UserError
+from regard.core.files import parse_json, read_bytes
+
+MAX_LOG = 256 * 1024**2  # bytes of metrics.jsonl or samples.jsonl
 
 Record = dict[str, Any]
 
@@ -38,20 +41,19 @@ def read_folder(folder: Path) -> RunFolder:
     notes: list[str] = []
     metrics = _read_lines(folder / "metrics.jsonl", notes)
     samples = _read_lines(folder / "samples.jsonl", notes)
-    config = folder / "config.yaml"
-
-    latest = max((sample.get("step", 0) for sample in samples), default=0)
+    steps = [number(sample.get("step")) or 0.0 for sample in samples]
+    latest = max(steps, default=0.0)
     finals = [line for line in metrics if line.get("kind") == "final"]
     return RunFolder(
         facts=_read_object(folder / "run.json", notes),
         train=[line for line in metrics if line.get("kind") == "train"],
         dev=[line for line in metrics if line.get("kind") == "dev"],
         final=finals[-1] if finals else {},
-        samples=[sample for sample in samples if sample.get("step", 0) == latest],
+        samples=[one for one, step in zip(samples, steps, strict=True) if step == latest],
         check=_read_object(folder / "check.json", notes),
         settings=_read_object(folder / "settings.json", notes),
         diagnosis=_read_object(folder / "diagnosis.json", notes),
-        config=config.read_text("utf-8", errors="replace") if config.is_file() else "",
+        config=_read_config(folder / "config.yaml", notes),
         notes=notes,
     )
 
@@ -84,12 +86,22 @@ def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[
     return found
 
 
+def _read_config(path: Path, notes: list[str]) -> str:
+    if not path.exists():
+        return ""
+    try:
+        return read_bytes(path, MAX_YAML).decode("utf-8", errors="replace")
+    except OSError as error:
+        notes.append(f"{path.name} could not be read: {error.strerror}.")
+        return ""
+
+
 def _read_object(path: Path, notes: list[str]) -> Record:
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except ValueError:
+        content = parse_json(read_bytes(path).decode("utf-8"))
+    except (ValueError, OSError):
         content = None
     if not isinstance(content, dict):
         notes.append(f"{path.name} could not be read.")
@@ -98,14 +110,19 @@ def _read_object(path: Path, notes: list[str]) -> Record:
 
 
 def _read_lines(path: Path, notes: list[str]) -> list[Record]:
-    if not path.is_file():
+    if not path.exists():
+        return []
+    try:
+        content = read_bytes(path, MAX_LOG)
+    except OSError as error:
+        notes.append(f"{path.name} could not be read: {error.strerror}.")
         return []
     records, broken = [], 0
-    for line in path.read_bytes().split(b"\n"):
+    for line in content.split(b"\n"):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError:
             record = None
         if isinstance(record, dict):

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regard.core.errors import UserError
 from regard.search.callbacks import StepCallback
 
 MAX_TOKENS = 8192  # default maximum tokens per batch, padding included
+MAX_LENGTH = 100_000  # tokens of a source
 ROWS = 64  # default sources per batch
 MIN_ROWS_PER_THREAD = 32  # with fewer sources per batch, threads only wait for each other
 MAX_ROWS, MIN_BATCHES = 256, 16  # for many sources: larger batches, but enough for all cores
@@ -76,3 +78,13 @@ def plan(
             batches.append([])
         batches[-1].append(index)
     return batches
+
+
+def check_lengths(lengths: Sequence[int]) -> None:
+    """Raise UserError for a source that no model can read in reasonable time and memory."""
+    longest = max(lengths, default=0)
+    if longest > MAX_LENGTH:
+        raise UserError(
+            f"source of {longest:,} tokens: expected at most {MAX_LENGTH:,}",
+            help="split it into sentences or paragraphs, one per line",
+        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ import torch
 from regard.baselines import BaselineFit, MostFrequentLabel
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
+from regard.core.field_types import Finite, Names, Positive
 from regard.core.files import write_json
 from regard.data.checks.check_labels import LabelCheck, check_labels
 from regard.data.corpus.corpora import Corpus, LabelCorpus
@@ -25,8 +26,14 @@ from regard.tasks.labeled_data import neighbor_fits, source_stats, text_or_vecto
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import predicted_and_expected
 
-# Fields of task.json
-TASK_FIELDS = ("labels", "is_multi_label", "metric", "class_weights", "temperature")
+Metric = Literal["accuracy", "macro_f1", "f1", "subset_accuracy"]
+TASK_FIELDS = {  # fields of task.json and their types
+    "labels": Names,
+    "is_multi_label": bool,
+    "metric": Metric,
+    "class_weights": dict[str, Finite] | None,
+    "temperature": Positive,
+}
 
 
 class ClassifyTask(Task):

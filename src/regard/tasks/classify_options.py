@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.files import read_fields
+from regard.core.files import corrupted, read_fields
 from regard.core.options import AutoSetting
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
@@ -15,7 +15,7 @@ from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
-from regard.tasks.classify import TASK_FIELDS, ClassifyTask
+from regard.tasks.classify import TASK_FIELDS, ClassifyTask, Metric
 from regard.tasks.labeled_data import balanced_weights, check_not_streamed
 from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
@@ -35,9 +35,7 @@ class ClassifyOptions(TaskOptions):
     pseudo_label_threshold: float = Field(
         0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"
     )
-    metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
-        None, description="metric that selects the best checkpoint"
-    )
+    metric: Metric | None = Field(None, description="metric that selects the best checkpoint")
 
     def get_pseudo_label_threshold(self) -> float:
         """Return the minimum confidence of a pseudo-label."""
@@ -97,4 +95,10 @@ class ClassifyOptions(TaskOptions):
     def load(self, folder: Path) -> "ClassifyTask":
         """Return the task that `ClassifyTask.save` wrote to a run folder."""
         path = folder / "vocabulary"
-        return ClassifyTask(self.source.load(path), *read_fields(path / "task.json", *TASK_FIELDS))
+        labels, multi_label, metric, weights, temperature = read_fields(
+            path / "task.json", **TASK_FIELDS
+        )
+        if weights is not None and set(weights) != set(labels):
+            raise corrupted(path / "task.json", "class_weights: expected one per label")
+        source = self.source.load(path)
+        return ClassifyTask(source, labels, multi_label, metric, weights, temperature)

@@ -142,6 +142,6 @@ class LanguageModelOptions(TaskOptions):
     def load(self, folder: Path) -> "LanguageModelTask":
         """Return the task that `LanguageModelTask.save` wrote to a run folder."""
         path = folder / "vocabulary"
-        masked, scores_eos = read_fields(path / "task.json", "masked", "scores_eos")
+        masked, scores_eos = read_fields(path / "task.json", masked=bool, scores_eos=bool)
         chars = load_table(path, "chars") if self.spelled else None
         return LanguageModelTask(load_tokenizer(path, "text"), chars, self, masked, scores_eos)

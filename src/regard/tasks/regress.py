@@ -12,7 +12,8 @@ from torch import nn
 from regard.baselines import BaselineFit, MeanTarget
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.files import read_fields, write_json
+from regard.core.field_types import Deviations, Numbers
+from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
@@ -36,6 +37,7 @@ from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.values import predicted_and_expected
 
+Metric = Literal["r2", "rmse", "mae"]
 MAX_SCATTER = 500  # maximum points of the scatter plot
 
 
@@ -44,9 +46,7 @@ class RegressOptions(TaskOptions):
 
     kind: Literal["regress"] = "regress"
     source: Inputs = Field(Text(), description="input type and tokenizer")
-    metric: Literal["r2", "rmse", "mae"] = Field(
-        "r2", description="metric that selects the best checkpoint"
-    )
+    metric: Metric = Field("r2", description="metric that selects the best checkpoint")
 
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts or vectors of a file with their numbers."""
@@ -80,7 +80,11 @@ class RegressOptions(TaskOptions):
     def load(self, folder: Path) -> "RegressTask":
         """Return the task that `RegressTask.save` wrote to a run folder."""
         path = folder / "vocabulary"
-        mean, deviation, metric = read_fields(path / "task.json", "mean", "deviation", "metric")
+        mean, deviation, metric = read_fields(
+            path / "task.json", mean=Numbers, deviation=Deviations, metric=Metric
+        )
+        if len(mean) != len(deviation):
+            raise corrupted(path / "task.json", "mean and deviation have different lengths")
         return RegressTask(self.source.load(path), mean, deviation, metric)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from regard.baselines import BaselineFit, MostFrequentTag, WordTags
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
+from regard.core.field_types import Names
 from regard.core.files import read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_tags import TagCheck, check_tags
@@ -33,6 +34,8 @@ from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.values import InputItem, predicted_and_expected
 
+Metric = Literal["accuracy", "f1", "sentence_accuracy"]
+
 
 class TagOptions(TaskOptions):
     """Options of sequence tagging."""
@@ -42,7 +45,7 @@ class TagOptions(TaskOptions):
     pseudo_label_threshold: float = Field(
         0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"
     )
-    metric: Literal["accuracy", "f1", "sentence_accuracy"] | None = Field(
+    metric: Metric | None = Field(
         None,
         description="metric that selects the best checkpoint; None: f1 or accuracy",
     )
@@ -80,7 +83,7 @@ class TagOptions(TaskOptions):
     def load(self, folder: Path) -> "TagTask":
         """Return the task that `TagTask.save` wrote to a run folder."""
         path = folder / "vocabulary"
-        tags, metric = read_fields(path / "task.json", "tags", "metric")
+        tags, metric = read_fields(path / "task.json", tags=Names, metric=Metric)
         return TagTask(self.source.load(path), tags, metric)
 
 

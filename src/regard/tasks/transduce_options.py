@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import sentencepiece
@@ -40,6 +40,8 @@ from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.transduce import TransduceTask
 
+MAX_RATIO = 100_000  # output tokens per source token
+Ratio = Annotated[float, Field(gt=0, le=MAX_RATIO)]
 Metric = Literal["exact_match", "ser", "cer", "wer", "bleu", "chrf", "short_bleu", "perplexity"]
 
 
@@ -206,7 +208,8 @@ class TransduceOptions(TaskOptions):
     def load(self, folder: Path) -> "TransduceTask":
         """Return the task that `TransduceTask.save` wrote to a run folder."""
         path = folder / "vocabulary"
-        shared, metric, ratio = read_fields(path / "task.json", "shared", "metric", "ratio")
+        fields = {"shared": bool, "metric": Metric, "ratio": Ratio}
+        shared, metric, ratio = read_fields(path / "task.json", **fields)
         source = self.source.load(path)
         source_tokenizer = getattr(source, "tokenizer", None)
         target = source_tokenizer if shared else None

@@ -19,6 +19,7 @@ from regard.core.limits import memory_limit
 
 MAX_SHOWN = 10  # bad lines shown in full
 MAX_LINE = 1 << 24  # bytes of a line of a stream or of a large file
+BLOCK = 1 << 20  # bytes read at once
 GZIP = b"\x1f\x8b"
 BOM = "\ufeff"
 PAIRS = "pairs of source and target"
@@ -48,12 +49,11 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     """
     shown = show_path(path)
     with readable_os_errors(shown), open_bytes(path) as stream:
-        data = stream.read()
-    check_text(shown, data)
+        data = _read_all(shown, stream)
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise_bad_lines(shown, list(bad_lines(data)), CONVERT.format(shown))
+        raise_bad_lines(shown, list(bad_lines(bytes(data))), CONVERT.format(shown))
         raise
     check_not_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
     notes = []
@@ -66,6 +66,16 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     if text.startswith(BOM):
         return text[1:], ["byte order mark removed", *notes]
     return text, notes
+
+
+def _read_all(path: str, stream: BinaryIO) -> bytearray:
+    """Return all bytes of a stream; raise UserError at the first block that is not text."""
+    data, newlines = bytearray(), 0
+    while block := stream.read(BLOCK):
+        check_text(path, block, newlines + 1)
+        data += block
+        newlines += block.count(b"\n")
+    return data
 
 
 def check_not_blank(path: str, has_text: bool, expected: str = PAIRS) -> None:

@@ -120,6 +120,7 @@ def _check(path: str, copy: Path | None = None) -> Metadata:
         file = _file_of(stream)
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(CHUNK):
+            check_text(path, data, newlines + 1)  # before a line that may never end
             data += read_line(path, stream, newlines + 1 + data.count(b"\n"))
             check_text(path, data, newlines + 1)
             digest.update(data)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.errors import UserError
+from regard.core.files import parse_json, read_bytes
 from regard.data.tokenizers.normalized import FORMS, NormalizedTokenizer, normalized
 from regard.data.tokenizers.tables import TABLES
 from regard.data.tokenizers.tokenizer import COPY, TableTokenizer, Tokenizer
@@ -65,15 +65,19 @@ def _class(kind: str) -> type[Tokenizer]:
 def _read(path: Path) -> tuple[str, list[str], str]:
     """Return the kind, the tokens and the normalization form of a saved tokenizer."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(read_bytes(path).decode("utf-8"))
         kind, tokens = content["kind"], content["tokens"]
         normalization = content.get("normalization", "none")  # files of older versions lack it
-        known = kind in (*KINDS, *IMPORTED) and all(isinstance(token, str) for token in tokens)
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise TypeError("tokens: expected a list of strings")
+        if len(set(tokens)) < len(tokens):
+            raise ValueError("tokens: expected distinct strings")
     except FileNotFoundError:
         raise UserError(f"{path}: missing vocabulary", help=COPY) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: corrupted vocabulary ({error})", help=COPY) from None
-    if not known:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: corrupted vocabulary ({reason})", help=COPY) from None
+    if kind not in (*KINDS, *IMPORTED):
         raise UserError(f"{path}: corrupted, or written by a newer regard: kind '{kind}'")
     if normalization not in ("none", *FORMS):
         raise UserError(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing_extensions import Self
 
 from regard.core.errors import UserError
+from regard.core.files import read_bytes
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.tokenizers.subword import SPACE, PieceTokenizer
 from regard.data.tokenizers.tokenizer import COPY
@@ -51,7 +52,7 @@ class MarianTokenizer(PieceTokenizer):
     @classmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         try:
-            return cls(model.read_bytes(), tokens)
+            return cls(read_bytes(model), tokens)
         except FileNotFoundError:
             raise UserError(f"{model}: missing subword model", help=COPY) from None
         except (OSError, RuntimeError) as error:

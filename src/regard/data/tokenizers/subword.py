@@ -16,7 +16,7 @@ import sentencepiece
 from typing_extensions import Self
 
 from regard.core.errors import UserError, info
-from regard.core.files import write_bytes
+from regard.core.files import read_bytes, write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.tokenizer import COPY, Tokenizer
@@ -108,7 +108,7 @@ class SubwordTokenizer(PieceTokenizer):
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         """Return the tokenizer of a saved model; raise UserError if its tokens differ."""
         try:
-            tokenizer = cls(model.read_bytes())
+            tokenizer = cls(read_bytes(model))
         except FileNotFoundError:
             raise UserError(f"{model}: missing vocabulary", help=COPY) from None
         except (OSError, RuntimeError, IndexError) as error:

@@ -22,7 +22,7 @@ from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
 from regard.storage.training_data import read_training_data
-from regard.storage.weights import load_weights
+from regard.storage.weights import build_for, load_weights
 from regard.tasks.task import Task
 from regard.training.transfer import freeze
 
@@ -153,7 +153,7 @@ def _model(
     path = next((p for p in paths if p.exists()), None)
     if path is None:
         return None, "no model was saved: training ended before its first validation"
-    model = task.build(config.model).to(device)
+    model = build_for(lambda: task.build(config.model), path).to(device)
     load_weights(model, path)
     return model, ""
 

@@ -38,13 +38,14 @@ def fit_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iter
 
 
 def _aborted(curve: Statistics) -> Finding:
+    rate = curve["lr"]  # None: a closed-form solution
+    slower = f"--set training.lr={rate / 10:.1g} (now {rate:g}), or " if rate else ""
     return Finding(
         "training-aborted",
         "problem",
         f"training ended after {curve['steps']} steps without a saved model; its last loss was "
         f"{_nats(curve['last'])}",
-        f"--set training.lr={(curve['lr'] or 1e-3) / 10:.1g} (now {curve['lr']:g}), or --resume "
-        "if the process was killed",
+        f"{slower}--resume if the process was killed",
     )
 
 

@@ -3,7 +3,7 @@
 `style` is the CSS class of an element.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -131,3 +131,12 @@ def write_page(target: Path, page: str) -> Path:
 
 def _asset(name: str) -> str:
     return files("regard.views.report").joinpath(name).read_text("utf-8").strip()
+
+
+def unless_corrupted(name: str, make: Callable[[], str], notes: list[str]) -> str:
+    """Return a section; add a note instead if values of the run have other types."""
+    try:
+        return make()
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
+        notes.append(f"{name} could not be shown: corrupted values.")
+        return ""

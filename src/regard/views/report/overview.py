@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from regard.config.yaml_text import InvalidYaml, parse_yaml
 from regard.core.errors import UserError
 from regard.core.options import flatten
 from regard.storage.run_folder import Record, RunFolder, number, numbers, read_folder
@@ -170,8 +169,8 @@ def _runs_in(folder: Path) -> Iterator[Path]:
 
 def _settings(config: str, notes: list[str]) -> Record:
     try:
-        tree = yaml.safe_load(config)
-    except yaml.YAMLError:
+        tree = parse_yaml(config)
+    except InvalidYaml:
         tree = "broken"
     if tree is not None and not isinstance(tree, dict):
         notes.append("config.yaml could not be read and is ignored.")

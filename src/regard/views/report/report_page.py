@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,15 @@ from regard.core.formatting import duration
 from regard.metrics.metric_names import LABELS, METRICS, best_of
 from regard.storage.run_folder import Record, RunFolder, number, numbers, points, read_folder
 from regard.views.report.curves import Series, plot_curves
-from regard.views.report.html_parts import code, fill_page, note, section, table, write_page
+from regard.views.report.html_parts import (
+    code,
+    fill_page,
+    note,
+    section,
+    table,
+    unless_corrupted,
+    write_page,
+)
 from regard.views.report.label_report import details_section
 from regard.views.report.samples import samples_section
 from regard.views.report.score_table import (
@@ -39,19 +48,20 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     command = " ".join(map(str, command)) if isinstance(command, list) else command
     used = (run.final.get("signatures") or {}).items()
     signatures = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in used]
-    sections = [
-        _top(run, main),
-        _curves(run, main),
-        _diagnosis(run.diagnosis),
-        scores_section(run, main),
-        _smoothing(run),
-        details_section(run.final.get("details") or {}),
-        samples_section(run.samples, task_view(run).marked),
-        _check(run.check),
-        zipf_section(run.check),
-        _settings(run.settings),
-        _config(run.config),
-    ]
+    parts: dict[str, Callable[[], str]] = {
+        "run.json": lambda: _top(run, main),
+        "the curves": lambda: _curves(run, main),
+        "diagnosis.json": lambda: _diagnosis(run.diagnosis),
+        "the scores": lambda: scores_section(run, main),
+        "config.yaml": lambda: _smoothing(run),
+        "the details": lambda: details_section(run.final.get("details") or {}),
+        "samples.jsonl": lambda: samples_section(run.samples, task_view(run).marked),
+        "check.json": lambda: _check(run.check),
+        "the counts in check.json": lambda: zipf_section(run.check),
+        "settings.json": lambda: _settings(run.settings),
+        "the configuration": lambda: _config(run.config),
+    }
+    sections = [unless_corrupted(name, make, run.notes) for name, make in parts.items()]
     page = fill_page(
         title=f"{name}: report",
         eyebrow=_eyebrow(run),
