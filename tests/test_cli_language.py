@@ -9,6 +9,7 @@ import corpora
 import pytest
 
 import regard
+from regard.inference.prediction.output_lines import one_line
 
 Command = Callable[..., Any]
 LIKELY, NOISE = "Anna Long sees the dog in Ulm.", "gmU ni .ehtL gosAd ees gonnal"
@@ -44,22 +45,24 @@ def test_nbest_gives_several_texts_and_no_scores(command: Command, run: Path) ->
     words = ("--nbest", "3", "--max-length", "12", "--seed", "4")
     shown = command("predict", run, "Anna", *words).out
     assert len(set(shown.splitlines())) >= 3 and shown.count("Anna") >= 3 and "\t" not in shown
-    assert command("predict", run, *words, stdin="Anna\n").out == shown
     (record,) = map(json.loads, command("predict", run, "Anna", *words, "--json").out.splitlines())
     texts = [other["text"] for other in record["nbest"]]
     assert "".join(f"{text}\n" for text in texts) == shown
+    lines = "".join(f"{one_line(text)}\n" for text in texts)
+    assert command("predict", run, *words, stdin="Anna\n").out == lines
     assert record["prediction"] == texts[0] and record.keys() == {"source", "prediction", "nbest"}
 
 
 def test_continuations_do_not_depend_on_input_and_output(command: Command, run: Path) -> None:
     """Streamed to the screen, to a file, from a file, from a pipe, from Python."""
-    shown = command("predict", run, "Anna", "Ben").out
+    texts = regard.load(run).predict(["Anna", "Ben"])
+    assert command("predict", run, "Anna", "Ben").out == "".join(f"{text}\n" for text in texts)
+    lines = "".join(f"{one_line(text)}\n" for text in texts)
     Path("in.txt").write_text("Anna\nBen\n")
-    assert command("predict", run, "--input", "in.txt").out == shown
-    assert command("predict", run, stdin="Anna\nBen\n").out == shown
+    assert command("predict", run, "--input", "in.txt").out == lines
+    assert command("predict", run, stdin="Anna\nBen\n").out == lines
     command("predict", run, "Anna", "Ben", "--output", "out.txt")
-    assert Path("out.txt").read_text() == shown
-    assert "".join(f"{text}\n" for text in regard.load(run).predict(["Anna", "Ben"])) == shown
+    assert Path("out.txt").read_text() == lines
 
 
 def test_top_k_1_is_greedy(command: Command, run: Path) -> None:

@@ -19,7 +19,7 @@ MIN_ROWS = 20  # mean number of rows per batch, as far as MAX_LONG_BATCH allows
 MAX_LONG_BATCH = 2048  # tokens
 SHORT = 45  # seconds; shorter budgets have smaller batches, for more updates
 MIN_EPOCHS = 20
-MIN_UPDATES, MANY_EPOCHS = 1_100, 100  # also of a wide model: one of the two
+MIN_UPDATES, MANY_EPOCHS = 2_000, 100  # also of a wide model: one of the two
 # A budget of s seconds should allow this many examples times sqrt(s):
 MIN_EXAMPLES = 24_000  # of characters
 MIN_SENTENCES, MIN_SENTENCES_RECURRENT = 6_000, 12_000
