@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from regard.config.load import load_config, read_yaml
@@ -17,6 +18,7 @@ from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Names
 from regard.core.files import read_bytes, read_fields, read_json
 from regard.data.reading.lines import read_lines, read_text
+from regard.data.sources.open import DataSpec
 from regard.metrics.metric_names import usual_metrics
 from regard.storage.weights import build_for, load_weights, save_weights
 from regard.tasks.batches import MAX_LENGTH
@@ -225,3 +227,22 @@ def test_binary_data_is_not_read_to_its_end() -> None:
 def test_data_without_spans_has_no_f1() -> None:
     assert usual_metrics("f1", {"accuracy": 1.0}) == ["accuracy"]
     assert usual_metrics("f1", {"accuracy": 1.0, "f1": 1.0}) == ["f1", "accuracy"]
+
+
+@pytest.mark.parametrize("record", [[], {"data": 1}, {"other": "x"}, {"source_column": 2**31}])
+def test_the_data_files_of_a_corrupted_run(record: Any) -> None:
+    with pytest.raises(UserError, match="corrupted"):
+        DataSpec.from_record(record)
+
+
+def test_corrupted_values_are_shown(tmp_path: Path, models: Any, command: Any) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(models("classify").run, folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["head.linear.bias"].fill_(torch.finfo(torch.float32).max)
+    save_file(weights, folder / "model.safetensors")
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"kind": "final", "signatures": [[]]}\n')
+    said = command("inspect", folder, "abc")
+    assert said.code == 2 and "the output is not finite" in said.err
+    assert command("report", folder).code == 0

@@ -35,8 +35,8 @@ def read_training_data(
     facts: the content of `run.json`. max_size: larger files are not read; in bytes of text.
     """
     try:
-        spec, dev = (DataSpec(**(facts.get(part) or {})) for part in ("data", "dev"))
-    except TypeError:
+        spec, dev = (DataSpec.from_record(facts.get(part) or {}) for part in ("data", "dev"))
+    except UserError:
         spec = dev = DataSpec()
     if not spec.is_given():
         return TrainingData(why_missing="run.json does not name the data files")

@@ -39,8 +39,8 @@ def resume(args: TrainArgs, print_config: bool) -> Run | None:
         if parallel.is_main_process():
             print(config.dump(), end="")
         return None
-    train = args.data if args.data.is_given() else DataSpec(**metadata.get("data", {}))
-    dev = args.dev if args.dev.is_given() else DataSpec(**metadata.get("dev", {}))
+    train = args.data if args.data.is_given() else DataSpec.from_record(metadata.get("data", {}))
+    dev = args.dev if args.dev.is_given() else DataSpec.from_record(metadata.get("dev", {}))
     data = parallel.main_process_first(lambda: config.task.open(train, dev))
     data.train, _ = config.task.sample(data.train, config.training.seed)
     pseudo_labels = read_pseudo_labels(folder)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from regard.core.errors import UserError
@@ -24,6 +24,17 @@ class DataSpec:
     source_column: str | None = None
     target_column: str | None = None
     option: str = "--"  # prefix of the options in messages: "--" or "--dev-"
+
+    @classmethod
+    def from_record(cls, record: Any) -> "DataSpec":
+        """Return the location that `run.json` stores; raise UserError if it is corrupted."""
+        names = {one.name for one in fields(cls)}
+        is_valid = isinstance(record, dict) and all(
+            name in names and isinstance(value, str | None) for name, value in record.items()
+        )
+        if not is_valid:
+            raise UserError("run.json: corrupted: it does not name the data files")
+        return cls(**record)
 
     def is_given(self) -> bool:
         """Return whether the user passed any data."""

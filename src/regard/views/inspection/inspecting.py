@@ -1,5 +1,6 @@
 """`regard.inspect`: inspect a fitted estimator on one text."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -7,7 +8,12 @@ from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
 from regard.inference.model_capture import predictor_of
 from regard.inference.predictor import Predictor
-from regard.tasks.inspection.forced_pass import MAX_TOKENS, InspectionRequest, no_step
+from regard.tasks.inspection.forced_pass import (
+    MAX_TOKENS,
+    ForcedOutput,
+    InspectionRequest,
+    no_step,
+)
 from regard.views.inspection.about import describe_model
 from regard.views.inspection.internals import inspect_internals
 from regard.views.inspection.value import Inspection
@@ -62,13 +68,27 @@ def inspect_with_options(
     changes = {name: value for name, value in search.items() if value is not None}
     options = predictor.search_options(**task.inspection_search(changes))
     request = InspectionRequest(predictor, source, target, options, max_tokens, on_step)
-    return inspect_internals(task.forced_pass(request), describe_model(predictor))
+    forced_pass = task.forced_pass(request)
+    assert forced_pass.output is not None
+    _check_finite(forced_pass.output, predictor)
+    return inspect_internals(forced_pass, describe_model(predictor))
 
 
 def check_inspectable(predictor: Predictor) -> None:
     """Raise UserError if the engine of a model does not expose its internals."""
     if message := predictor.engine.why_not_inspectable(predictor.folder):
         raise UserError(message)
+
+
+def _check_finite(output: ForcedOutput, predictor: Predictor) -> None:
+    """Raise UserError if a probability or a number of the output is not finite."""
+    for step in output.steps:
+        number = step.value if step.probability is None else step.probability
+        if number is not None and not math.isfinite(number):
+            raise UserError(
+                f"{predictor.folder}: the output is not finite: {number}",
+                help="the weights are corrupted, or training diverged: regard diagnose RUN",
+            )
 
 
 def _check_surrogates(side: str, text: str) -> None:

@@ -46,8 +46,9 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     name = str(run.facts.get("name") or folder.resolve().name)
     command = run.facts.get("command") or ""
     command = " ".join(map(str, command)) if isinstance(command, list) else command
-    used = (run.final.get("signatures") or {}).items()
-    signatures = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in used]
+    used = run.final.get("signatures")
+    used = used if isinstance(used, dict) else {}
+    signatures = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in used.items()]
     parts: dict[str, Callable[[], str]] = {
         "run.json": lambda: _top(run, main),
         "the curves": lambda: _curves(run, main),
