@@ -246,3 +246,8 @@ def test_corrupted_values_are_shown(tmp_path: Path, models: Any, command: Any) -
     said = command("inspect", folder, "abc")
     assert said.code == 2 and "the output is not finite" in said.err
     assert command("report", folder).code == 0
+
+
+def test_a_word_that_is_too_long(models: Any, command: Any) -> None:
+    said = command("predict", models("tag").run, "Anna " + "a" * 3000)
+    assert said.code == 2 and "word of 3,000 characters (aaaaaaaaaaaaaaaaaaaa...)" in said.err

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.errors import UserError
 from regard.core.options import AutoSetting
 from regard.data.corpus.words import WordRows, split_words, word_key
 from regard.data.tensors.padded import Padded, SharedRows
@@ -29,6 +30,7 @@ from regard.nn.recurrent import Bidirectional, final_states
 
 KERNEL_SIZES = (2, 3, 4, 5)  # sizes of convolutions in characters
 CHAR_EMBEDDING = 32  # width of character embeddings
+MAX_WORD = 2_000  # characters
 
 
 class WordInput(Input):
@@ -50,6 +52,13 @@ class WordInput(Input):
         return InputShape("words", len(self.words), len(self.chars))
 
     def encode(self, sources: Sequence[Sequence[str]]) -> WordRows:
+        longest = max((word for source in sources for word in source), key=len, default="")
+        if len(longest) > MAX_WORD:  # all words of a batch are padded to its length
+            raise UserError(
+                f"word of {len(longest):,} characters ({longest[:20]}...): expected at most "
+                f"{MAX_WORD:,}",
+                help="separate the words by spaces",
+            )
         return split_words(sources, self.words, self.chars)
 
     def names(self, source: Sequence[str]) -> list[str]:
