@@ -77,7 +77,8 @@ def evaluate(
     for line in _details_lines(result.details):
         print(line)
     for name, signature in task.signatures(examples).items():
-        info(f"{name}: {signature}")
+        if name in names:
+            info(f"{name}: {signature}")
 
 
 def _score_lines(
