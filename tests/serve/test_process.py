@@ -145,7 +145,7 @@ def test_more_clients_than_descriptors(trained: Any) -> None:
         process.process.send_signal(signal.SIGTERM)
         _, message = process.process.communicate(timeout=TIMEOUT)
         assert "connections instead of 512: the limit of open files is 300" in message
-        assert message.count("closed a silent one") == 1 and len(message) < 2000
+        assert "closed a silent one" in message and len(message) < 2000
         assert "Traceback" not in message and "cannot accept" not in message, message
     finally:
         process.process.kill()
