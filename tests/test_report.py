@@ -192,7 +192,7 @@ def test_samples_are_those_of_the_latest_step_against_the_closest_reference(fold
 def test_settings_data_and_config_are_shown(folder):
     html = page(folder)
     assert "<h3>Set by you</h3><p><code>training.lr=0.002</code></p>" in html
-    assert "<td><code>model.width=192</code></td><td class=\"reason\">little data</td>" in html
+    assert '<td><code>model.width=192</code></td><td class="reason">little data</td>' in html
     assert "<tr><td>train</td><td>10 examples</td></tr>" in html
     assert "training: {lr: 0.002}" in html
     assert "sacrebleu nrefs:1|case:mixed" in html

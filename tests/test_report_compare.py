@@ -87,7 +87,9 @@ def test_scores_with_intervals_and_what_a_run_took(command: Command, two: Any) -
 
 def test_the_best_is_marked(command: Command, two: Any) -> None:
     html = compare(command, *two)
-    (best,) = re.findall(r'<tr class="main"><th scope="row">.*?</i><span .*?>(.*?)</span></th>', html)
+    (best,) = re.findall(
+        r'<tr class="main"><th scope="row">.*?</i><span .*?>(.*?)</span></th>', html
+    )
     assert best == "fast"
     assert re.findall(r'class="number winner">(.*?)<', html) == ["62.50"]  # ser is equal
 
@@ -127,7 +129,9 @@ def test_predictions_for_the_same_sources(command: Command, two: Any) -> None:
     html = compare(command, *two)
     (block,) = re.findall(r'<article><h3 dir="auto" translate="no">cat</h3>.*?</article>', html)
     assert '<p class="expected" dir="auto" translate="no">K AE T</p>' in block
-    answers = re.findall(r'<dd class="(.*?)">.*?<span dir="auto" translate="no">(.*?)</span></dd>', block)
+    answers = re.findall(
+        r'<dd class="(.*?)">.*?<span dir="auto" translate="no">(.*?)</span></dd>', block
+    )
     assert answers == [("correct", "K AE T"), ("wrong", 'K <mark class="extra">AA</mark> T')]
     assert "Skipped: 2 of 3 sources that only one run has." in html
     assert ">only<" not in html and ">dog<" not in html

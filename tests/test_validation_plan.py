@@ -64,7 +64,7 @@ def test_the_schedule_has_no_jumps_and_ends_with_the_budget(
     seen = simulate(run, validation, validation * error)
     assert run.now == pytest.approx(BUDGET, abs=UPDATE)
     steps = [b - a for a, b in zip(seen["progress"], seen["progress"][1:], strict=False)]
-    assert 0 < min(steps) and max(steps) < 2 * UPDATE / (BUDGET - 3 * validation * max(1, error))
+    assert min(steps) > 0 and max(steps) < 2 * UPDATE / (BUDGET - 3 * validation * max(1, error))
     assert seen["progress"][-1] > 1 - max(steps) - 1e-9
     assert seen["validated"] and seen["validated"][0] == pytest.approx(0.3, abs=0.01)
 
@@ -115,7 +115,10 @@ def test_no_time_left() -> None:
     ("plan", "line"),
     [
         (ValidationPlan(4, 0.3, 21.3), "validation: about 4 times, 21 s of the 10 min 00 s"),
-        (ValidationPlan(0, 1.0, 0.0), "validation: only after the 10 min 00 s, since it takes long"),
+        (
+            ValidationPlan(0, 1.0, 0.0),
+            "validation: only after the 10 min 00 s, since it takes long",
+        ),
     ],
 )
 def test_the_plan_is_printed(

@@ -14,6 +14,7 @@ from regard.views.report.zipf import COUNTS
 
 _COLUMNS = re.compile(r"\s{2,}")  # between the columns of a plain-text table
 _LABELS = ("label", "tag")  # heads of columns with labels of the user
+_TOKENS = ("most frequent", "rare characters")  # names of rows with tokens of the user
 
 
 def settings_section(settings: Record, config: str) -> str:
@@ -92,9 +93,10 @@ def _block(lines: Sequence[str]) -> str:
 
 
 def _row(cells: Sequence[str], has_label: bool) -> str:
-    mark = ' translate="no"' if has_label else ""
-    rest = "".join(f"<td>{escape(cell)}</td>" for cell in cells[1:])
-    return f"<tr><td{mark}>{escape(cells[0])}</td>{rest}</tr>"
+    ours, users = "<td>", '<td translate="no">'
+    first, more = users if has_label else ours, users if cells[0] in _TOKENS else ours
+    rest = "".join(f"{more}{escape(cell)}</td>" for cell in cells[1:])
+    return f"<tr>{first}{escape(cells[0])}</td>{rest}</tr>"
 
 
 def diagnosis_section(diagnosis: Record) -> str:

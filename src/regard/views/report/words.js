@@ -28,7 +28,9 @@
       values.forEach(([index, kind], at) => { parts[index] = kind === "t" ? chinese(found[at + 1]) : found[at + 1]; });
       return template.replace(/\{(\d+)\}/g, (whole, index) => parts[index]);
     }
-    return text.includes(", ") ? text.split(", ").map(chinese).join("\uff0c") : text;
+    const parts = text.split(", ");  // a list
+    const translated = parts.length > 1 ? parts.map(chinese) : parts;
+    return translated.some((part, at) => part === parts[at]) ? text : translated.join("\uff0c");
   };
   regard.translated = (text) => text && regard.language === "zh" ? chinese(text) : text;
 
