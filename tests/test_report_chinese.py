@@ -3,8 +3,10 @@
 import ast
 import inspect
 import json
+import pkgutil
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.resources import files
 from types import ModuleType
 
@@ -20,12 +22,7 @@ from regard.data.checks import (
     check_tags,
 )
 from regard.data.tokenizers import normalized, tokenizer_choice
-from regard.experiments.diagnose import (
-    baseline_stats,
-    verdicts_data,
-    verdicts_fit,
-    verdicts_model,
-)
+from regard.experiments import diagnose
 from regard.metrics.metric_names import LABELS
 from regard.models import encoder_decoder, encoder_model, model_options
 from regard.optim import schedules, training_options
@@ -34,13 +31,18 @@ CHINESE = json.loads(files("regard.views.report").joinpath("chinese.json").read_
 VALUE = re.compile(r"\{\d+(?::\w)?\}")
 MODELS = (model_options, encoder_model, encoder_decoder)
 REASONS = (*MODELS, tokenizer_choice, normalized, training_options, schedules)
-FINDINGS = (verdicts_data, verdicts_fit, verdicts_model, baseline_stats)
+FINDINGS = [
+    import_module(f"{diagnose.__name__}.{one.name}")
+    for one in pkgutil.iter_modules(diagnose.__path__)
+    if one.name.startswith("verdicts_") or one.name == "baseline_stats"
+]
 CHECKS = (check, check_documents, check_frame, check_labels, check_sources, check_tags)
 NAMES = (affix_rules, constant, nearest_neighbor, unigram)
 COMMAND = re.compile(r"--set [\w.=\[\]\0]*|^\.\w+=\w+|^s (?=have|that|with)|^[\w-]+$")  # or a name
 # errors, and what only the terminal shows
 INTERNAL = re.compile(
-    r"tokens in vocabulary|labels, most frequent|words by rank|expected|not supported|only supported|needs |invalid|must |seed|corrupted"
+    r"tokens in vocabulary|labels, most frequent|words by rank|expected|not supported|"
+    r"only supported|needs |invalid|must |seed|corrupted"
 )
 
 

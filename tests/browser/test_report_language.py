@@ -1,4 +1,4 @@
-"""Chinese reports are Chinese: no English texts but code, names of settings, and data of the user."""
+"""Chinese reports have no English texts but code, names of settings, and data of the user."""
 
 import json
 import re
@@ -33,9 +33,11 @@ VISIBLE = """() => {
 NAMES = re.compile(  # files, options, settings, metrics, values of settings
     r"--[\w-]+|\S*[_=/|]\S*|\w+\.[a-z]\w*|\b(char|bpe|word|whitespace|cpu|vectors|text|mse|mae)\b"
 )
+LABELS = r"参考 .*?，预测 .*?："  # of the user, in a title
 TERMS = re.compile(
-    r"参考 .*?，预测 .*?：|U.FFFD|\b(regard|BLEU|chrF|F1|PER|NFC|LSTM|GRU|Transformer|dropout|sacrebleu|RMSE|MAE)\b"
-)  # labels of the user in titles, and terms that Chinese uses as well
+    rf"{LABELS}|U.FFFD|\b(regard|BLEU|chrF|F1|PER|NFC|LSTM|GRU|Transformer|dropout|sacrebleu|"
+    r"RMSE|MAE)\b"
+)
 
 
 def english(texts: list[str]) -> list[str]:

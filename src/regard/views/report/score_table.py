@@ -165,7 +165,8 @@ def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     return (
         f'<tr{" class=main" if is_main else ""}><td title="{which_is_better(name)}">'
         f"{escape(metric_label(name, run))} "
-        f'<span class="note" translate="no">{escape(name)}</span></td>{cells([format_score(name, value, 2)])}'
+        f'<span class="note" translate="no">{escape(name)}</span></td>'
+        f"{cells([format_score(name, value, 2)])}"
         f'<td class="number note">{_interval(name, bounds)}</td>'
         f"{cells([baseline]) if best else ''}"
         f'<td class="strip">{strip}</td></tr>'
