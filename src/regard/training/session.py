@@ -37,8 +37,9 @@ def train_run(run: Run, display: Display) -> bool:
                 break
             if probe_due(run, record):
                 with log.pause():
-                    seconds = estimate_seconds(run, examples)
-                    display.planned(run, update_plan(run, record, seconds))
+                    plan = update_plan(run, record, estimate_seconds(run, examples))
+                if plan.first:
+                    display.planned(run, plan)
             due = validation_due(run, record)
             if due or checkpoint_due(run, record) or stop:
                 with log.pause():

@@ -19,7 +19,10 @@ ROUNDING = 0.1  # fraction of a period by which the last update may exceed it
 
 @dataclass(frozen=True)
 class ValidationPlan:
-    """The validations until the end of the budget. first: progress at the next one."""
+    """The validations until the end of the budget.
+
+    first: progress at the next one; 1 if there is none, 0 if that is not decided yet.
+    """
 
     count: int
     first: float
@@ -27,51 +30,59 @@ class ValidationPlan:
 
 
 def probe_due(run: Run, record: StepRecord) -> bool:
-    """Return whether to estimate the duration of a validation: once per run with a budget."""
-    training = run.config.training
-    if not training.budget or training.validate_every or run.state.next_validation_at:
+    """Return whether to estimate the duration of a validation, in a run with a budget.
+
+    That is once or, if a validation seems to take too long, again when the model is better: the
+    outputs of a new model may be as long as allowed.
+    """
+    training, state = run.config.training, run.state
+    if not training.budget or training.validate_every or state.next_validation_at:
         return False
-    return record.progress >= PROBE
+    return record.progress >= (FIRST_VALIDATION if state.planned_at else PROBE)
 
 
 def update_plan(run: Run, record: StepRecord, duration: float | None = None) -> ValidationPlan:
     """Plan the rest of a run with a budget, and store the plan in its state.
 
-    record: the last update before a pause that ends now. duration: of a validation (default: of
-    the pause).
+    record: the last update before a pause that ends now. duration: estimate for a validation; None
+    if the pause was one.
     """
     run.read_clock()
     training, state = run.config.training, run.state
     assert training.budget
-    pause, left = state.seconds - record.seconds, training.budget - state.seconds
-    duration = pause if duration is None else duration
-    by_time = state.time_fraction(training.budget, record.seconds)
+    left = training.budget - state.seconds
+    first = None if duration is None else max(record.progress, FIRST_VALIDATION)
+    start = max(record.seconds, state.planned_at)  # a validation may follow an estimate at once
+    duration = state.seconds - start if duration is None else duration
+    by_time = state.time_fraction(training.budget, start)
     if training.validate_every:
         count = max(0, int(left / (state.seconds - state.planned_at)))
         plan = ValidationPlan(count, 0.0, count * duration)
     else:
         if record.progress > by_time:  # the run ends by steps or epochs, before the budget does
             left = min(left, record.seconds * (1 - record.progress) / record.progress)
-        plan = plan_validations(record.progress, left, duration)
+        plan = plan_validations(record.progress, left, duration, first)
     state.planned_at, state.planned_progress = state.seconds, min(1.0, by_time)
     state.next_validation_at, state.reserved_seconds = plan.first, plan.seconds
     return plan
 
 
-def plan_validations(progress: float, left: float, duration: float) -> ValidationPlan:
+def plan_validations(
+    progress: float, left: float, duration: float, first: float | None = None
+) -> ValidationPlan:
     """Return the plan. left: seconds until the end of the run. duration: of a validation.
 
-    The first validation is after 30 % of the run. Between two of them is at least a tenth of the
-    run, and at least 30 times the duration of a validation.
+    first: progress at the first validation; None after a validation. Between two of them is at
+    least a tenth of the run, and at least 30 times the duration of a validation.
     """
     if duration > MAX_FRACTION * left:
-        return ValidationPlan(0, 1.0, 0.0)
-    if progress < FIRST_VALIDATION:
-        training = left * (FIRST_VALIDATION - progress) / (1 - progress)
-        later = plan_validations(FIRST_VALIDATION, left - training - duration, duration).count
-        return ValidationPlan(1 + later, FIRST_VALIDATION, (1 + later) * duration)
+        return ValidationPlan(0, 0.0 if progress < FIRST_VALIDATION else 1.0, 0.0)
+    if first is not None:
+        training = left * (first - progress) / (1 - progress)
+        later = plan_validations(first, left - training - duration, duration).count
+        return ValidationPlan(1 + later, first, (1 + later) * duration)
     tenth = left / (1 - progress) / VALIDATIONS
     period = max(tenth, TRAINING_RATIO * duration) + duration
     periods = max(1, int((left + duration) / period + ROUNDING))
-    first = progress + (1 - progress) / periods
-    return ValidationPlan(periods - 1, first, (periods - 1) * duration)
+    following = progress + (1 - progress) / periods
+    return ValidationPlan(periods - 1, following, (periods - 1) * duration)
