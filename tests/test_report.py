@@ -201,7 +201,7 @@ def test_settings_data_and_config_are_shown(folder):
 def test_settings_of_the_user_and_automatic_ones_are_separate_and_few_lines(folder):
     settings = {
         "changed": {"training.lr": [None, 0.002], "model.width": [None, 192]},
-        "user": ["training.lr", "training.budget"],
+        "user": ["training.lr", "training.budget", "model.layers"],
         "auto": [
             {"key": "model.width", "value": 192, "reason": "little data"},
             {"key": "model.layers", "value": 2, "reason": "little data"},

@@ -26,7 +26,8 @@ def settings_section(settings: Record, config: str) -> str:
     values = {key: value for key, (_, value) in changed.items()}
     chosen = {str(one.get("key")) for one in auto}
     keys = settings.get("user", [key for key in values if key not in chosen])  # of older runs
-    by_user = {key: value for key, value in (_values(config) | values).items() if key in keys}
+    users = set(keys) - chosen  # of a section with other settings, `kind` may be automatic
+    by_user = {key: value for key, value in (_values(config) | values).items() if key in users}
     reasons: dict[str, dict[str, Any]] = {}
     for one in auto:
         reasons.setdefault(str(one.get("reason", "")), {})[str(one.get("key"))] = one.get("value")
