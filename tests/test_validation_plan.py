@@ -121,6 +121,7 @@ def test_no_time_left() -> None:
 @pytest.mark.parametrize(
     ("plan", "line"),
     [
+        (ValidationPlan(1, 0.3, 2.0), "validation: about 1 time, 2 s of the 10 min 00 s"),
         (ValidationPlan(4, 0.3, 21.3), "validation: about 4 times, 21 s of the 10 min 00 s"),
         (
             ValidationPlan(0, 1.0, 0.0),

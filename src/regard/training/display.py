@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-from regard.core.formatting import duration
+from regard.core.formatting import count_noun, duration
 from regard.core.options import AutoSetting
 from regard.metrics.metric_names import usual_metrics
 from regard.training.log import Display, ValidationResult
@@ -80,7 +80,7 @@ class PlainDisplay(Display):
     def planned(self, run: Run, plan: ValidationPlan) -> None:
         """Print how many validations fit into the budget."""
         budget = duration(run.config.training.budget or 0.0)
-        times = f"about {plan.count} times, {duration(plan.seconds)} of the {budget}"
+        times = f"about {count_noun(plan.count, 'time')}, {duration(plan.seconds)} of the {budget}"
         text = times if plan.count else f"only after the {budget}, since it takes long"
         self.print(f"validation: {text}")
 

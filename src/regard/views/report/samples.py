@@ -74,7 +74,8 @@ def _block(source: str, found: dict[int, Record], names: list[str], marked: bool
         _prediction(index, names[index], sample, marked) for index, sample in found.items()
     )
     below = f'<p class="expected" {USER}>{escape(expected)}</p>' if expected else ""
-    return f"<article><h3 {USER}>{escape(source)}</h3>{below}<dl>{rows}</dl></article>"
+    mark = "" if sample.get("kind") == "generated" else USER
+    return f"<article><h3 {mark}>{escape(source)}</h3>{below}<dl>{rows}</dl></article>"
 
 
 def _prediction(index: int, name: str, sample: Record, marked: bool) -> str:
