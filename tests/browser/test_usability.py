@@ -31,7 +31,7 @@ def test_switch_to_chinese(page: Page) -> None:
     page.reload()
     expect(page.locator("#run")).to_have_text("运行")
     page.locator("#switches [data-language=en]").click()
-    expect(page.locator("#run")).to_have_text("Run")
+    expect(page.locator("#run")).to_have_text("Predict")
 
 
 def test_very_long_tokens_do_not_overflow(page: Page) -> None:

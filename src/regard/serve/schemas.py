@@ -136,6 +136,7 @@ class NBestItem(BaseModel):
 
     text: str
     score: float | None = None
+    probability: float | None = Field(None, description="of the whole text, EOS included")
 
 
 class PredictionSchema(BaseModel):

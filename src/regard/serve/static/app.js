@@ -102,12 +102,18 @@
     $("run").firstElementChild.textContent = regard.say(isBusy ? "app.stop" : "app.run");
   }
 
+  // Shows a message instead of the predictions.
+  function clear(message) {
+    for (const pane of activePanes()) pane.reset(message);
+    page.inspector.clear();
+    drawDifference();
+  }
+
   function run() {
     const text = $("text").value;
     if (!text.trim() && activePanes().some((pane) => pane.model.task !== "language-model")) {
       app.announce(regard.say("app.empty"));
-      for (const pane of activePanes()) pane.reset(regard.say("app.empty"));
-      drawDifference();
+      clear(regard.say("app.empty"));
       $("text").focus();
       return;
     }
@@ -171,7 +177,10 @@
       event.preventDefault();
       run();
     });
-    $("text").addEventListener("input", drawCount);
+    $("text").addEventListener("input", () => {
+      drawCount();
+      if (!$("text").value) clear(regard.say("app.waiting"));
+    });
     $("compare").addEventListener("click", () => {
       setCompare(!page.compare);
       if (page.compare && $("text").value.trim()) run();
