@@ -41,6 +41,7 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
         "dev_examples": final["examples"],
         "metric": "exact_match",
         "score": final["scores"]["exact_match"],
+        "higher_is_better": True,
     }
     assert [kind["properties"]["kind"]["const"] for kind in first["settings"]["oneOf"]] == [
         "beam",

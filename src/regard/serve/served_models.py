@@ -9,6 +9,7 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.predictor import Predictor
+from regard.metrics.metric_names import HIGHER_IS_BETTER
 from regard.nn.quantize import num_parameters
 from regard.serve.search_schema import model_search_schema
 from regard.serve.settings import ServeSettings
@@ -95,6 +96,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         "dev_examples": counts["dev"],
         "metric": main.metric,
         "score": main.value,
+        "higher_is_better": HIGHER_IS_BETTER.get(main.metric, True),
     }
 
 

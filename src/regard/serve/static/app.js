@@ -33,7 +33,9 @@
     const isPrompt = activePanes().every((pane) => pane.model.task === "language-model");
     $("text-label").textContent = regard.say(isPrompt ? "app.prompt" : "app.text");
     const texts = [...new Set(activePanes().flatMap((pane) => pane.model.examples))].slice(0, 3);
-    $("text").placeholder = regard.say(isPrompt ? "app.placeholder.prompt" : "app.placeholder");
+    const hints = [regard.say(isPrompt ? "app.placeholder.prompt" : "app.placeholder")];
+    if (texts.length) hints.push(regard.say("app.placeholder.example", { text: texts[0] }));
+    $("text").placeholder = hints.join("\n");
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
       const use = () => {

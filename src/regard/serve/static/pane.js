@@ -44,11 +44,13 @@
     const does = regard.say(`app.intro.${task}`);
     if (!training) return does;
     const format = new Intl.NumberFormat(regard.language);
-    const { data, examples, dev_examples: held, metric, score } = training;
+    const { data, examples, dev_examples: held, metric, score, higher_is_better: isHigher } = training;
     const trained = data.length && examples
       ? regard.say("app.intro.trained", { data: data.join(", "), count: format.format(examples) }) : "";
-    const good = regard.say(held > 1 ? "app.intro.score" : "app.intro.score.text",
-      { metric, score: regard.number(score, 1), count: format.format(held) });
+    const key = metric === "exact_match" ? "app.intro.exact" : held > 1 ? "app.intro.score" : "app.intro.score.text";
+    const better = regard.say(isHigher ? "app.intro.higher" : "app.intro.lower");
+    const values = { metric: app.metricName(metric), score: regard.number(score, score < 10 ? 3 : 1), better };
+    const good = regard.say(key, { ...values, count: format.format(held) });
     return [does, trained, good].filter(Boolean).join(" ");
   }
 

@@ -5,7 +5,7 @@
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
-  const LEVEL = 44, LANE_GAP = 8; // of trees that grow from top to bottom
+  const LEVEL = 38, NODE_GAP = 10; // of trees that grow from top to bottom
   const READABLE = 0.85, SMALLEST = 0.65; // scales: of trees from left to right, of all trees
   const SCROLLBAR = 16; // pixels
   const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
@@ -57,8 +57,9 @@
     return all;
   };
 
-  // Compact layout by contours: each child is as close to the previous one as possible.
-  const assignRows = (all) => {
+  // From left to right, compact by contours: each child is as close to the previous one as possible.
+  // Return the size of the tree.
+  const placeAcross = (all) => {
     for (const node of [...all].reverse()) {
       node.bottom = [0];
       node.children.forEach((child, nth) => {
@@ -72,29 +73,41 @@
         child.bottom.forEach((bottom, depth) => { node.bottom[depth + 1] = down + bottom; });
       });
     }
-    for (const node of all) node.row = node.parent && node.id !== null ? node.parent.row + node.down : 0;
+    const columns = [];
+    for (const node of all) {
+      node.row = node.parent && node.id !== null ? node.parent.row + node.down : 0;
+      columns[node.depth] = Math.max(columns[node.depth] || 0, node.width);
+    }
+    let x = 4;
+    const lefts = columns.map((width) => { const left = x; x += width + GAP; return left; });
+    for (const node of all) { node.x = lefts[node.depth]; node.y = node.row * ROW + ROW / 2 + 2; }
+    return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
   };
 
-  // Set x and y of all nodes; down: the tree grows from top to bottom. Return its size.
-  const place = (all, down) => {
-    const [column, row, step, gap] = down ? ["row", "depth", LEVEL, LANE_GAP] : ["depth", "row", ROW, GAP];
-    const widths = [];
-    for (const node of all) widths[node[column]] = Math.max(widths[node[column]] || 0, node.width);
-    let x = 4;
-    const lefts = Array.from(widths, (width = 0) => { const left = x; x += width + gap; return left; });
-    for (const node of all) { node.x = lefts[node[column]]; node.y = node[row] * step + ROW / 2 + 2; }
-    return {down, width: x - gap + 6, height: Math.max(...all.map((node) => node[row])) * step + ROW + 4};
+  // From top to bottom, as wide as the widest level: nodes are below their parents if there is room.
+  const placeDown = ([root]) => {
+    const levels = [[root]];
+    while (levels.at(-1).length) levels.push(levels.at(-1).flatMap((node) => node.children));
+    levels.pop();
+    const needed = (nodes) => nodes.reduce((sum, node) => sum + node.width + NODE_GAP, -NODE_GAP);
+    const width = Math.max(...levels.map(needed));
+    levels.forEach((nodes, depth) => {
+      let [left, rest] = [0, needed(nodes)]; // the end of the previous node, the width of the others
+      for (const node of nodes) {
+        node.x = Math.min(Math.max(left, node.parent ? node.parent.x : 0), width - rest);
+        node.y = depth * LEVEL + ROW / 2 + 2;
+        left = node.x + node.width + NODE_GAP;
+        rest -= node.width + NODE_GAP;
+      }
+    });
+    for (const nodes of levels) for (const node of nodes) node.x += 4;
+    return {width: width + 8, height: (levels.length - 1) * LEVEL + ROW + 4, down: true};
   };
 
   // Place the nodes so that the tree fits into a width, if it can; return its size and scale.
   const layOut = (all, room) => {
-    assignRows(all);
-    let size = place(all, false);
-    if (size.width * READABLE > room) {
-      const across = size.width;
-      size = place(all, true);
-      if (size.width >= across) size = place(all, false);
-    }
+    let size = placeAcross(all);
+    if (size.width * READABLE > room) size = placeDown(all);
     return {...size, scale: Math.max(SMALLEST, Math.min(1, room / size.width))};
   };
 
