@@ -23,7 +23,9 @@ import steps
 
 PLACES = (os.environ.get("REGARD_CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 1.5, "is_mobile": True}
-
+HIDE_DATA = """() => {
+  for (const one of document.querySelectorAll("#examples, [data-role=sample]")) one.remove();
+}"""
 
 Open = Callable[..., Any]
 
@@ -118,7 +120,7 @@ def main() -> None:
             path = args.out / f"{name}.png"
             page = PICTURES[name](open_page, args)
             # A picture shows no sentence of the data that the model was trained on.
-            page.evaluate("() => document.querySelector('#examples')?.remove()")
+            page.evaluate(HIDE_DATA)
             page.mouse.move(0, 0)
             page.evaluate("() => scrollTo(0, 0)")
             page.screenshot(path=path, animations="disabled")

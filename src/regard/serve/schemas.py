@@ -201,7 +201,7 @@ class ModelInfo(BaseModel):
     capabilities: list[str]
     examples: list[str] = Field(description="source texts of the dev set")
     training: dict[str, Any] | None = Field(
-        description="data, number of examples, metric and score on the dev set, if known"
+        description="data, number of examples, metric, score on the dev set, a sample; if known"
     )
     direction: dict[str, str] = Field(description="text direction of source and target: ltr or rtl")
 

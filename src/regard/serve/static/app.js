@@ -3,7 +3,7 @@
 // Hooks for tests. Ids: text, run (its data-busy is "true" while it runs), compare, examples,
 // count, notice, key-form, api-key, panes, difference, copies, inspector, inspect, target,
 // inspection, history-open, history, history-clear, history-close, switches, status. A pane is
-// [data-pane=a|b] with [data-role=model|about|settings|reset|stats|error|prediction|text|tokens|
+// [data-pane=a|b] with [data-role=model|intro|sample|about|settings|reset|stats|error|prediction|text|tokens|
 // alternatives|nbest|probabilities|unknown|truncated|score|latency|prefix]; a token is
 // [data-position=N], an alternative button.option[data-token], a setting [data-setting=beam], a
 // copy button [data-copy=text|link|curl|python|regard] and its text [data-role=code]; the retry

@@ -30,6 +30,7 @@
     "app.intro.exact": ["Of {count} held-out examples, {score}\u202f% are predicted exactly.", "{count} 个留出样本中，{score}\u202f% 的预测完全正确。"],
     "app.intro.score": ["On {count} held-out examples: {metric} {score} ({better}).", "在 {count} 个留出样本上：{metric} {score}（{better}）。"],
     "app.intro.score.text": ["On held-out text: {metric} {score} ({better}).", "在留出文本上：{metric} {score}（{better}）。"],
+    "app.intro.sample": ["Example: {source} → {target}", "示例：{source} → {target}"],
     "app.intro.higher": ["higher is better", "越高越好"],
     "app.intro.lower": ["lower is better", "越低越好"],
     "app.waiting": ["The prediction appears here.", "预测结果将显示在这里。"],

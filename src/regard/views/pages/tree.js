@@ -5,8 +5,8 @@
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
-  const LEVEL = 38, NODE_GAP = 10; // of trees that grow from top to bottom
-  const READABLE = 0.85, SMALLEST = 0.65; // scales: of trees from left to right, of all trees
+  const LEVEL = 38, NODE_GAP = 7; // of trees that grow from top to bottom
+  const READABLE = 0.85, SMALLEST = 0.6; // scales: of trees from left to right, of all trees
   const SCROLLBAR = 16; // pixels
   const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
   const LONG = 160; // characters above which a text is set small
