@@ -187,7 +187,7 @@ def test_predictions_do_not_depend_on_the_runner(estimators: dict[str, Estimator
             barrier.abort()
 
 
-def test_runners_are_as_many_as_threads(torch_threads: Callable[[int], None]) -> None:
+def test_each_thread_is_a_runner(torch_threads: Callable[[int], None]) -> None:
     torch_threads(2)
     assert Batcher(ServeSettings(), Metrics()).num_runners == 2
     assert Batcher(ServeSettings(threads=3), Metrics()).num_runners == 3
