@@ -4,6 +4,7 @@ A fast path is valid as long as the weights do not change. A module returns its 
 method `fast`. Modules without this method run unchanged.
 """
 
+import threading
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
@@ -41,6 +42,9 @@ def fast(module: nn.Module) -> Any:
     return claim(module, "fast") or module
 
 
+_compiling = threading.Lock()  # TorchScript and the filters of warnings are not thread-safe
+
+
 @lru_cache
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function by TorchScript, to run it without Python between operations.
@@ -48,7 +52,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     Return the function unchanged if TorchScript fails.
     """
     try:
-        with warnings.catch_warnings():
+        with _compiling, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
             return torch.jit.script(function)
     except (AttributeError, OSError, RuntimeError, TypeError):  # no TorchScript, or no source

@@ -44,11 +44,6 @@ class PredictWork:
 DEFAULT_WORK = PredictWork()
 
 
-def rows_together(count: int, threads: int) -> int:
-    """Return the batch size that divides `count` sources into one batch per thread."""
-    return max(MIN_ROWS_PER_THREAD, -(-count // threads))
-
-
 def plan(
     lengths: Sequence[int],
     rows: int | None = ROWS,

@@ -1,9 +1,13 @@
 "use strict";
-// The search tree, from left to right: kept and pruned branches, the best and the greedy path.
+// The search tree: kept and pruned branches, the best and the greedy path. It grows from left to
+// right, or from top to bottom if that is too wide for the screen.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
+  const LEVEL = 38, NODE_GAP = 7; // of trees that grow from top to bottom
+  const READABLE = 0.85, SMALLEST = 0.6; // scales: of trees from left to right, of all trees
+  const SCROLLBAR = 16; // pixels
   const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
   const LONG = 160; // characters above which a text is set small
   const ruler = document.createElement("canvas").getContext("2d");
@@ -53,8 +57,9 @@
     return all;
   };
 
-  // Compact layout by contours: each child is as close to the previous one as possible.
-  const layOut = (all) => {
+  // From left to right, compact by contours: each child is as close to the previous one as possible.
+  // Return the size of the tree.
+  const placeAcross = (all) => {
     for (const node of [...all].reverse()) {
       node.bottom = [0];
       node.children.forEach((child, nth) => {
@@ -79,6 +84,33 @@
     return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
   };
 
+  // From top to bottom, as wide as the widest level: nodes are below their parents if there is room.
+  const placeDown = ([root]) => {
+    const levels = [[root]];
+    while (levels.at(-1).length) levels.push(levels.at(-1).flatMap((node) => node.children));
+    levels.pop();
+    const needed = (nodes) => nodes.reduce((sum, node) => sum + node.width + NODE_GAP, -NODE_GAP);
+    const width = Math.max(...levels.map(needed));
+    levels.forEach((nodes, depth) => {
+      let [left, rest] = [0, needed(nodes)]; // the end of the previous node, the width of the others
+      for (const node of nodes) {
+        node.x = Math.min(Math.max(left, node.parent ? node.parent.x : 0), width - rest);
+        node.y = depth * LEVEL + ROW / 2 + 2;
+        left = node.x + node.width + NODE_GAP;
+        rest -= node.width + NODE_GAP;
+      }
+    });
+    for (const nodes of levels) for (const node of nodes) node.x += 4;
+    return {width: width + 8, height: (levels.length - 1) * LEVEL + ROW + 4, down: true};
+  };
+
+  // Place the nodes so that the tree fits into a width, if it can; return its size and scale.
+  const layOut = (all, room) => {
+    let size = placeAcross(all);
+    if (size.width * READABLE > room) size = placeDown(all);
+    return {...size, scale: Math.max(SMALLEST, Math.min(1, room / size.width))};
+  };
+
   const pathTo = (node) => {
     const path = [];
     for (let at = node; at && at.id !== null; at = at.parent) path.unshift(at);
@@ -87,13 +119,19 @@
 
   const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.status].filter(Boolean).join(" ");
 
-  const edges = (node) => {
-    const from = node.parent.x + node.parent.width, to = node.x;
+  const curve = (node, down) => {
+    const {parent} = node;
+    const [from, to] = down
+      ? [parent.y + (parent.id === null ? 5 : TALL / 2), node.y - TALL / 2] : [parent.x + parent.width, node.x];
     const bend = (to - from) * 0.55;
-    const path = (shift) => {
-      const start = node.parent.y + shift, end = node.y + shift;
-      return `M${from} ${start}C${from + bend} ${start} ${to - bend} ${end} ${to} ${end}`;
-    };
+    const [start, end] = down ? [parent.x + parent.width / 2, node.x + node.width / 2] : [parent.y, node.y];
+    const point = (along, across) => (down ? `${across} ${along}` : `${along} ${across}`);
+    return (shift) => `M${point(from, start + shift)}C${point(from + bend, start + shift)} `
+      + `${point(to - bend, end + shift)} ${point(to, end + shift)}`;
+  };
+
+  const edges = (node, down) => {
+    const path = curve(node, down);
     if (node.best && node.greedy) {
       return [shape("path", {class: "edge best", d: path(-1.6)}), shape("path", {class: "edge greedy", d: path(1.6)})];
     }
@@ -138,10 +176,10 @@
     return group;
   };
 
-  const render = (context, pane, says) => {
+  const render = (context, pane, says, room) => {
     const {data: {tree}, state} = context;
     const all = buildNodes(tree, state.pruned, getComputedStyle(document.body).fontFamily);
-    const size = layOut(all);
+    const size = layOut(all, room);
     const real = all.filter((node) => node.id !== null)
       .sort((one, other) => one.depth - other.depth || one.row - other.row);
     const groups = new Map();
@@ -153,11 +191,12 @@
     for (const node of real) groups.set(node, drawNode(context, node, select));
     const drawn = [...real].sort((one, other) => Boolean(one.best || one.greedy) - Boolean(other.best || other.greedy));
     const svg = shape("svg", {
-      class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
+      class: "tree", width: size.width * size.scale, height: size.height * size.scale,
+      viewBox: `0 0 ${size.width} ${size.height}`, data: {grows: size.down ? "down" : "right"},
       role: "group", "aria-label": regard.say("tree.title"),
       tabindex: "-1", // Chromium would focus an SVG that has focus listeners
     }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}),
-    drawn.flatMap(edges), [...groups.values()]);
+    drawn.flatMap((node) => edges(node, size.down)), [...groups.values()]);
     pane.replaceChildren(svg);
     regard.roving(svg, ".node");
   };
@@ -173,17 +212,26 @@
   regard.pruned = (tree) => tree ? tree.nodes.filter((node) => node.status === "pruned") : [];
 
   regard.tree = (context) => {
-    const {data: {tree}, state} = context;
+    const {data: {tree}, state, bus} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
     const pane = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-pane", data: {tree: "pane"}});
     const count = regard.pruned(tree).length;
+    let width = Infinity; // known once the pane is on the page
+    const draw = () => render(context, pane, says, width - SCROLLBAR);
+    const watcher = new ResizeObserver(() => {
+      if (pane.offsetWidth === width) return;
+      width = pane.offsetWidth;
+      draw();
+    });
+    watcher.observe(pane);
+    bus.on("end", () => watcher.disconnect());
     const box = make("input", {type: "checkbox", data: {pruned: "toggle"}, on: {change: () => {
       state.pruned = box.checked;
-      render(context, pane, says);
+      draw();
     }}});
     box.checked = state.pruned;
     const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
-    render(context, pane, says);
+    draw();
     return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
       make("ul", {class: "outcomes"}, outcome(tree, "best", same),
         same || typeof tree.greedy !== "string" ? null : outcome(tree, "greedy")),
