@@ -21,11 +21,12 @@ from regard.experiments.diagnose.losses import accuracy_of, constant_loss, const
 from regard.experiments.diagnose.rival import choose_rival, ngram_options
 from regard.experiments.diagnose.trials import steps, warmup_schedule
 
-SECONDS = 12.0  # of a trial, as estimated for one core
+SECONDS = 3.0  # of a trial, as estimated for one core
 MAX_SECONDS = 60.0  # of CPU time: a trial on a slow machine ends here
 MIN_STEPS, MAX_STEPS = 60, 1500
 MAX_ERROR = 0.01  # of the tokens or labels, with which dev counts as solved
 MAX_LOSS = 0.01  # fraction of the baseline loss with which dev counts as solved
+ENOUGH = 0.5  # fraction of the dev loss of the run that more steps reach
 LOWER = 0.3  # factor of the learning rate if the run was much longer than the trial
 LONG_RUN = 3  # from this many times the steps of the trial on
 
@@ -42,7 +43,8 @@ def ceiling_statistics(subject: DiagnosedRun) -> Statistics:
         return found
     stats = _data_stats(subject)
     found["continued"] = _continued(subject, dev, stats)
-    if rival := choose_rival(subject.config, replace(stats, budget=SECONDS)):
+    rival = choose_rival(subject.config, replace(stats, budget=SECONDS))
+    if rival is not None and not _is_enough(found):
         found["rival"] = {"kind": rival.kind, "changes": rival.changes}
         found["rival"] |= _from_scratch(subject, rival.config, dev, stats)
     if options := ngram_options(subject.config):
@@ -58,6 +60,12 @@ def is_solved(found: Statistics) -> bool:
     if loss is None or not baseline:
         return True
     return bool(loss < MAX_LOSS * baseline or (accuracy or 0.0) > 1 - MAX_ERROR)
+
+
+def _is_enough(found: Statistics) -> bool:
+    """Return whether more steps improve the run so much that no rival is needed."""
+    loss = found["continued"]["loss"]
+    return loss is not None and bool(loss < ENOUGH * found["run"]["loss"])
 
 
 def _data_stats(subject: DiagnosedRun) -> DataStats:

@@ -139,7 +139,8 @@ def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Findin
     if any(name.startswith("learning-rate") for name in names):  # it explains both
         found = [f for f in found if f.name not in ("not-converged", "loss-spikes")]
     if any(f.name == "stopped-too-early" for f in found):  # it has the better evidence
-        found = [f for f in found if f.name not in ("not-converged", "too-few-steps")]
+        explained = ("not-converged", "too-few-steps", "less-than-one-epoch")
+        found = [f for f in found if f.name not in explained]
     if not names:
         found += no_better_than_baseline(stats)
     return ranked([*found, *baseline_verdicts(stats)])

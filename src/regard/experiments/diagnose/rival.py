@@ -13,7 +13,7 @@ from regard.core.data_stats import DataStats
 from regard.core.options import flatten
 from regard.models.ngram import NGramOptions
 
-MIN_FACTOR = 2.0  # by which the automatic size of a network is larger
+MIN_FACTOR = 4.0  # by which the automatic size of a network is larger
 MIN_RATE_FACTOR = 4.0  # between two learning rates, or two batch sizes
 MIN_DROPOUT = 0.3  # difference of two dropout rates
 RATES = ("training.lr", "training.batch_tokens")

@@ -9,7 +9,7 @@ from regard.experiments.diagnose.findings import Finding, Statistics
 FAR = 0.12  # decrease of the dev loss, relative to that of the run: problem
 NEAR = 0.06  # decrease that is a warning
 MIN_DECREASE = 0.01  # also relative to the loss of the constant baseline
-MIN_LEAD = 0.1  # decrease of a rival relative to the continued run, which it must beat too
+MIN_LEAD = 0.1  # by which the decrease of a rival must exceed that of more steps
 MIN_NGRAM_LEAD = 0.05  # decrease of an n-gram model: problem
 MORE = 5  # times as much training, as advice
 
@@ -19,43 +19,37 @@ def ceiling_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> 
     found = stats.get("ceiling", {})
     if "continued" not in found:
         return
-    continued = found["continued"]
-    if gain := _gain(found, continued):
-        yield _too_early(stats, settings, gain)
-    rival = found.get("rival")
-    if rival and (gain := _gain(found, rival)) and _leads(rival, continued):
-        yield _unsuited(stats, gain)
+    more_steps, rival = _gain(found, found["continued"]), _gain(found, found.get("rival"))
+    if more_steps:
+        yield _too_early(stats, settings, more_steps)
+    if rival >= more_steps + MIN_LEAD:
+        yield _unsuited(stats, rival)
     if "ngram" in found:
         yield from _ngram(found)
 
 
-def _gain(found: Statistics, trial: Statistics) -> float:
+def _gain(found: Statistics, trial: Statistics | None) -> float:
     """Return the decrease of the dev loss by a trial relative to the run; 0 if it is not clear."""
     run, baseline = found["run"], found["baseline"]
-    if trial["loss"] is None or (trial["accuracy"] or 0.0) < (run["accuracy"] or 0.0):
+    if (
+        trial is None
+        or trial["loss"] is None
+        or (trial["accuracy"] or 0.0) < (run["accuracy"] or 0.0)
+    ):
         return 0.0
     decrease = run["loss"] - trial["loss"]
     gain = decrease / run["loss"]
     return float(gain) if gain >= NEAR and decrease >= MIN_DECREASE * baseline else 0.0
 
 
-def _leads(rival: Statistics, continued: Statistics) -> bool:
-    """Return whether a rival also beats the run with more steps."""
-    loss = continued["loss"]
-    return loss is None or bool(rival["loss"] <= (1 - MIN_LEAD) * loss)
-
-
 def _severity(gain: float) -> Any:
     return "problem" if gain >= FAR else "warning"
 
 
-def _too_early(
-    stats: dict[str, Statistics], settings: dict[str, Any], gain: float
-) -> Finding:
+def _too_early(stats: dict[str, Statistics], settings: dict[str, Any], gain: float) -> Finding:
     found, curve = stats["ceiling"], stats.get("curve", {})
-    continued, steps, budget = found["continued"], curve.get("steps", 0), settings.get(
-        "training.budget"
-    )
+    continued, steps = found["continued"], curve.get("steps", 0)
+    budget = settings.get("training.budget")
     epochs = curve.get("epochs")
     length = f"{steps:,} steps" + (f", epoch {epochs:.0f}" if epochs is not None else "")
     more = f"--steps {MORE * max(steps, continued['steps'])}"
