@@ -22,8 +22,9 @@ from regard.experiments.diagnose.rival import choose_rival, ngram_options
 from regard.experiments.diagnose.trials import steps, warmup_schedule
 
 SECONDS = 3.0  # of a trial, as estimated for one core
-MAX_SECONDS = 60.0  # of CPU time: a trial on a slow machine ends here
+MAX_SECONDS = 30.0  # of CPU time: a trial on a slow machine ends here
 MIN_STEPS, MAX_STEPS = 60, 1500
+MAX_NGRAM_TOKENS = 5_000_000  # of a text whose n-grams are counted
 MAX_ERROR = 0.01  # of the tokens or labels, with which dev counts as solved
 MAX_LOSS = 0.01  # fraction of the baseline loss with which dev counts as solved
 ENOUGH = 0.5  # fraction of the dev loss of the run that more steps reach
@@ -47,7 +48,8 @@ def ceiling_statistics(subject: DiagnosedRun) -> Statistics:
     if rival is not None and not _is_enough(found):
         found["rival"] = {"kind": rival.kind, "changes": rival.changes}
         found["rival"] |= _from_scratch(subject, rival.config, dev, stats)
-    if options := ngram_options(subject.config):
+    options = ngram_options(subject.config)
+    if options is not None and stats.tokens <= MAX_NGRAM_TOKENS:
         model = subject.task.build(options)
         subject.task.solve(model, subject.task.corpus(subject.trial), subject.objective)
         found["ngram"] = {"order": options.order, **_scores(subject, model, dev)}
