@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from regard.core.formatting import duration
 from regard.experiments.diagnose.findings import Finding, Statistics
 
 FAR = 0.12  # decrease of the dev loss, relative to that of the run: problem
@@ -51,15 +50,15 @@ def _too_early(stats: dict[str, Statistics], settings: dict[str, Any], gain: flo
     continued, steps = found["continued"], curve.get("steps", 0)
     budget = settings.get("training.budget")
     epochs = curve.get("epochs")
-    length = f"{steps:,} steps" + (f", epoch {epochs:.0f}" if epochs is not None else "")
+    length = f"{steps:,} steps" + (f", {epochs:.1f} epochs" if epochs is not None else "")
     more = f"--steps {MORE * max(steps, continued['steps'])}"
     if budget:
-        more = f"--budget {duration(MORE * budget).replace(' ', '')}"
+        more = f"--budget {MORE * budget:.0f}s"
     return Finding(
         "stopped-too-early",
         _severity(gain),
-        f"the model is far below what this data allows: {continued['steps']} more steps from its "
-        f"weights {_effect(found, continued)}; the run had {length}",
+        f"{_judged(gain)}: {continued['steps']} more steps from its weights "
+        f"{_effect(found, continued)}; the run had {length}",
         f"train longer: {more}",
         weight=gain,
     )
@@ -69,16 +68,21 @@ def _unsuited(stats: dict[str, Statistics], gain: float) -> Finding:
     found = stats["ceiling"]
     rival = found["rival"]
     fix = " ".join(f"--set {key}={_shown(value)}" for key, _, value in rival["changes"])
-    now = ", ".join(_shown(own) for _, own, _ in rival["changes"])
+    now = ", ".join(dict.fromkeys(_shown(own) for _, own, _ in rival["changes"]))
     return Finding(
         f"unsuited-{rival['kind']}",
         _severity(gain),
-        f"the model is far below what this data allows: {rival['steps']} steps from random "
-        f"initialization with {_listed(rival['changes'])} {_effect(found, rival)}; the run had "
+        f"{_judged(gain)}: {rival['steps']} steps from random initialization with "
+        f"{_listed(rival['changes'])} {_effect(found, rival)}; the run had "
         f"{stats.get('curve', {}).get('steps', 0):,} steps",
         f"{fix} (now {now})",
         weight=gain,
     )
+
+
+def _judged(gain: float) -> str:
+    """Return the start of a sentence about the model."""
+    return f"the model is {'far ' if gain >= FAR else ''}below what this data allows"
 
 
 def _ngram(found: Statistics) -> Iterator[Finding]:
