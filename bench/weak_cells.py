@@ -39,7 +39,7 @@ SHARED = {
     "transduce": (*FAST, "search.beam=1", "training.batch_tokens=512", *sides("width=64")),
     "tag": FAST,
     "classify": FAST,
-    "language-model": FAST,
+    "language-model": (*FAST, "model.decoder.width=96", "training.batch_tokens=1024"),
 }
 UNORDERED = sides("kind=transformer", "positions.kind=none")
 LINEAR = ("model.encoder.kind=linear",)
@@ -67,7 +67,7 @@ CELLS = {
         Cell("g2p", "few-steps", 50, EARLY),
         Cell("toy-text", "few-steps", 40, TEXT),
         Cell("money", "few-steps", 80, EARLY),
-        Cell("order", "healthy", 300),
+        Cell("order", "healthy", 300, (), ("model.encoder.kind=recurrent",)),
         Cell("tag", "linear", 150, UNSUITED, LINEAR),
         Cell("dates", "slow", 150, SLOW, ("training.lr=3e-5",)),
         Cell("numbers", "healthy", 700),
@@ -77,7 +77,7 @@ CELLS = {
         Cell("money", "healthy", 700),
         Cell("dates", "few-steps", 50, EARLY),
         Cell("numbers", "dropout", 200, WET, sides("dropout=0.85")),
-        Cell("toy-text", "healthy", 500),
+        Cell("toy-text", "healthy", 400),
         Cell("inflection", "narrow", 200, NARROW, TINY),
         Cell("classify", "slow", 60, SLOW, ("training.lr=1e-5",)),
         Cell("dates", "healthy", 1000),

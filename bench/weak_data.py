@@ -184,12 +184,9 @@ def ordered(draw: random.Random) -> tuple[str, str]:
     return " ".join(words), label
 
 
-def nested(draw: random.Random) -> tuple[str, str]:
-    """A line in which names from the start come again at its end: beyond n-grams."""
-    names = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
-    some = [draw.choice(names) for _ in range(3)]
-    between = " ".join(draw.choice(("la", "lo", "li")) for _ in range(4))
-    return f"{' '.join(some)} {between} {' '.join(some)}", ""
+def sentence(draw: random.Random) -> tuple[str, str]:
+    """A sentence of a small grammar."""
+    return toy_translation(draw)[0], ""
 
 
 def inflection(language: str) -> Data:
@@ -231,6 +228,6 @@ DATA = {
         "classify": Data("classify", files("sst2/train.tsv.gz", "sst2/dev.tsv.gz", (1,), 0, 6000)),
         "order": Data("classify", made(ordered, 3000)),
         "text": Data("language-model", text("small_texts/tinyshakespeare.train.txt.gz", 200_000)),
-        "toy-text": Data("language-model", made(nested, 4000)),
+        "toy-text": Data("language-model", made(sentence, 4000)),
     },
 }  # fmt: skip

@@ -34,15 +34,18 @@ class Rival(NamedTuple):
 
 
 def choose_rival(config: Config, stats: DataStats) -> Rival | None:
-    """Return the rival of a run; None for data without sequences, if all settings are automatic."""
+    """Return the rival of a run.
+
+    Return None if there is none: a closed-form solution, or vectors with automatic settings.
+    """
     rival = _filled(config, stats, {})
-    changes = _changes(config, rival)
     if not rival.training.optimizer.stepwise:
         return None
+    changes = _changes(config, rival)
     if not changes:
-        kinds = {side: _other_kind(part.kind) for side, part in config.model.sides.items()}
-        if not kinds or stats.vectors:
+        if stats.vectors:
             return None
+        kinds = {side: _other_kind(part.kind) for side, part in config.model.sides.items()}
         rival = _filled(config, stats, {side: {"kind": kind} for side, kind in kinds.items()})
         changes = [change for change in _changes(config, rival) if change[0].endswith(".kind")]
     parts = [change for change in changes if not _is_number(change[1])]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from regard.experiments.diagnose.findings import Finding, Statistics
+from regard.experiments.diagnose.findings import Finding, Severity, Statistics
 
 FAR = 0.12  # decrease of the dev loss, relative to that of the run: problem
 NEAR = 0.06  # decrease that is a warning
@@ -30,18 +30,16 @@ def ceiling_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> 
 def _gain(found: Statistics, trial: Statistics | None) -> float:
     """Return the decrease of the dev loss by a trial relative to the run; 0 if it is not clear."""
     run, baseline = found["run"], found["baseline"]
-    if (
-        trial is None
-        or trial["loss"] is None
-        or (trial["accuracy"] or 0.0) < (run["accuracy"] or 0.0)
-    ):
+    if trial is None or trial["loss"] is None:
+        return 0.0
+    if (trial["accuracy"] or 0.0) < (run["accuracy"] or 0.0):
         return 0.0
     decrease = run["loss"] - trial["loss"]
     gain = decrease / run["loss"]
     return float(gain) if gain >= NEAR and decrease >= MIN_DECREASE * baseline else 0.0
 
 
-def _severity(gain: float) -> Any:
+def _severity(gain: float) -> Severity:
     return "problem" if gain >= FAR else "warning"
 
 
