@@ -229,6 +229,16 @@ def test_curves_predictions_and_internals_give_warnings() -> None:
     assert ("warning", "vanishing-gradients") not in names(stats)
 
 
+def test_less_than_one_epoch_is_a_warning() -> None:
+    stats = healthy()
+    stats["curve"] |= {"epochs": 0.4, "steps": 80}
+    assert names(stats) == [("warning", "less-than-one-epoch")]
+    (finding,) = model_verdicts(stats)
+    assert "40%" in finding.evidence and "--steps 1000" in finding.fix  # 200 steps per epoch
+    stats["curve"]["epochs"] = 1.0
+    assert names(stats) == []
+
+
 def test_problems_come_first_and_causes_before_effects() -> None:
     findings = [
         Finding("predictions-collapsed", "problem", "", ""),
