@@ -54,6 +54,11 @@ class Options(BaseModel):
         """
         yield from ()
 
+    def unsupported_by(self, engine: str) -> str | None:
+        """Return the setting that an engine other than torch cannot run (`kind=local`), or None."""
+        supported = self.exports is None or engine in self.exports
+        return None if supported else f"kind={getattr(self, 'kind', '')}"
+
     def auto_settings(self, reason: str, **values: Any) -> Iterator[AutoSetting]:
         """Yield a proposal for each of these settings that is unset."""
         for name, value in values.items():
@@ -79,12 +84,10 @@ def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def not_exported(options: Options, engine: str, path: str) -> list[str]:
-    """Return the nested kinds that an engine does not support, as `path.kind=name`."""
-    return [
-        f"{where}.kind={part.kind}"
-        for where, part in sorted(parts(options, path), key=lambda item: item[0])
-        if part.exports is not None and engine not in part.exports
-    ]
+    """Return the nested settings that an engine does not support, such as `path.kind=name`."""
+    found = sorted(parts(options, path), key=lambda item: item[0])
+    unsupported = ((where, part.unsupported_by(engine)) for where, part in found)
+    return [f"{where}.{setting}" for where, setting in unsupported if setting is not None]
 
 
 def members(annotation: Any) -> list[type[BaseModel]]:

@@ -9,7 +9,7 @@ from typing_extensions import Self
 from regard.core.data_stats import DataStats
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.attention import CrossAttention, HeadSizes, SelfAttention
 from regard.nn.feedforward import Activation, FeedForward
 from regard.nn.kernels import Attention, Softmax
 from regard.nn.kernels.kernel import KernelOptions, Shape
@@ -32,6 +32,12 @@ class TransformerOptions(NetworkOptions):
     heads: int | None = Field(
         None, gt=0, description="number of attention heads; must divide the width"
     )
+    kv_heads: int | None = Field(
+        None,
+        gt=0,
+        description="heads of keys and values: all (default), 1 (multi-query) or between (grouped)",
+    )
+    qk_norm: bool = Field(False, description="normalize queries and keys per head")
     feedforward_width: int | None = Field(
         None, gt=0, description="inner width of the feed-forward layers"
     )
@@ -50,6 +56,20 @@ class TransformerOptions(NetworkOptions):
             near = min(divisors, key=lambda h: abs(h - self.heads))  # type: ignore[operator]
             raise ValueError(
                 f"width {self.width} is not a multiple of heads {self.heads}; use {near}"
+            )
+        if self.heads and self.kv_heads and self.heads % self.kv_heads:
+            raise ValueError(
+                f"heads {self.heads} is not a multiple of kv_heads {self.kv_heads}: each head of "
+                "keys and values serves as many heads of queries"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _projections_fit(self) -> "TransformerOptions":
+        reads = self.attention.build(Shape(4, 1, causal=False)).reads
+        if self.qk_norm and not {"query", "key"} <= set(reads):
+            raise ValueError(
+                f"qk_norm normalizes queries and keys, but attention {self.attention.kind} has none"
             )
         return self
 
@@ -75,13 +95,21 @@ class TransformerOptions(NetworkOptions):
         """
         layers = self.default_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
-        return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
+        return {
+            "width": width,
+            "layers": layers,
+            "heads": heads,
+            "kv_heads": self.heads or heads,
+            "feedforward_width": 4 * width,
+        }
 
     @property
     def weights(self) -> int:
-        assert self.width and self.layers and self.feedforward_width
+        assert self.width and self.layers and self.feedforward_width and self.heads
         attentions = 1 + hasattr(self, "cross")
-        return self.layers * self.width * (4 * attentions * self.width + 2 * self.feedforward_width)
+        keys = self.width * (self.kv_heads or self.heads) // self.heads
+        attention = 2 * self.width + 2 * keys
+        return self.layers * self.width * (attentions * attention + 2 * self.feedforward_width)
 
     @property
     def scale(self) -> float:
@@ -95,15 +123,14 @@ class TransformerOptions(NetworkOptions):
         assert self.width and self.heads and self.layers and self.feedforward_width
         assert self.dropout is not None
         width, heads, dropout = self.width, self.heads, self.dropout
+        sizes = HeadSizes(width, heads, self.kv_heads or heads, self.qk_norm)
         layers = []
         for _ in range(self.layers):
-            attention = SelfAttention(
-                width, heads, self.attention.build(Shape(width, heads, causal))
-            )
+            attention = SelfAttention(sizes, self.attention.build(Shape(width, heads, causal)))
             cross_attention = None
             if cross is not None:
                 kernel = cross.build(Shape(width, heads, causal=False))
-                cross_attention = CrossAttention(width, memory_width, heads, kernel)
+                cross_attention = CrossAttention(sizes, memory_width, kernel)
             feed = FeedForward(width, self.feedforward_width, self.activation, dropout)
             residuals = [
                 self.norm_position.build(self.norm, width, dropout, self.layers)
@@ -141,7 +168,8 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
     def uses(self) -> frozenset[str]:
         """Return which of `bias` and `edges` of a `Padded` input the attention uses."""
         supports = self.attention.supports
-        return frozenset(name for name in ("bias", "edges") if getattr(supports, name))
+        carried = {"bias": supports.input_bias, "edges": supports.edges}
+        return frozenset(name for name, is_used in carried.items() if is_used)
 
     def build(self, inputs: int | None = None) -> TransformerEncoder:
         """Return the encoder. Sizes must be set. inputs: unused."""
