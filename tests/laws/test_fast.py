@@ -81,7 +81,10 @@ def test_standard_parts_make_a_side_with_a_fast_path(
 def plain(side: nn.Module) -> bool:
     """Whether each part of a side says of itself that the fused step knows it."""
     kinds = (Kernel, Norm, Residual, Position, Score)
-    return all(_says(part) for part in side.modules() if isinstance(part, kinds))
+    sizes = [part.sizes for part in side.modules() if hasattr(part, "sizes")]
+    return all(_says(part) for part in side.modules() if isinstance(part, kinds)) and all(
+        size.is_plain for size in sizes
+    )
 
 
 def _says(part: Any) -> bool:

@@ -20,11 +20,19 @@ from pydantic.fields import FieldInfo
 from regard.config.configs import CONFIGS
 from regard.config.load import flatten
 from regard.core.options import Options, members
+from regard.nn.kernels.kernel import KernelOptions
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward_width": 12, "dropout": 0.1, "window": 2}
 FRONTEND = {"width": 6, "char_width": 11}
 
+# Every kernel meets every encoder and decoder of a transducer; other models share them.
+KERNELS_OF = {
+    "TaggerOptions": slice(1, None, 3),
+    "PooledOptions": slice(2, None, 3),
+    "MaskedOptions": slice(3, None, 3),
+    "CausalOptions": slice(1, None, 2),
+}
 SAMPLE = 16  # models that mix all choices
 COVER = int(os.environ.get("REGARD_COVER", "0"))
 
@@ -59,12 +67,19 @@ def choices(options: type[Options]) -> dict[str, list[Any]]:
     for name, field in options.model_fields.items():
         parts = members(field.annotation)
         if parts:
-            trees = [tree for part in parts for tree in variants(part)]
+            trees = [tree for part in parts for tree in _inner(part)]
             usual = getattr(field.default, "kind", None)
             found[name] = sorted(trees, key=lambda tree: tree.get("kind") != usual)
         elif words(field.annotation):
             found[name] = sorted(words(field.annotation), key=lambda word: _rank(word, field))
     return {name: [v for v in vs if takes(options, name, v)] for name, vs in found.items()}
+
+
+def _inner(part: type[Options]) -> list[Tree]:
+    """The settings of a part inside a model. Kernels have laws of their own (`parts`), so only the
+    full cover has all of their choices in models."""
+    found = variants(part)
+    return found[:1] if issubclass(part, KernelOptions) and not COVER else found
 
 
 def _rank(word: Any, field: FieldInfo) -> tuple[bool, bool]:
@@ -206,6 +221,8 @@ def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[A
         own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
     for side, part in zip(sides, parts, strict=True):
         for name, values in choices(part).items():
+            if name == "attention" and options.__name__ in KERNELS_OF and not COVER:
+                values = [values[0], *values[KERNELS_OF[options.__name__]]]
             own[f"{side}.{kind_of(part)}.{name}"] = values
     return own
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
+from regard.nn.capture import MapKind
 from regard.nn.capture_hooks import record_attention
 from regard.nn.fast import claim
 from regard.nn.fused import FusedBranch, fused_branch, fused_linear
@@ -93,6 +94,7 @@ class SelfAttention(nn.Module):
                 self,
                 lambda: check_weights(kernel, *kernel.weights(q, k, v, mask, past, *extra), out),
                 at="itself",
+                kind=map_kind(kernel),
             )
         out = zero_ablated(self, out, mask.sentences)
         return self.join(out.transpose(1, 2).flatten(2)), after
@@ -140,6 +142,7 @@ class CrossAttention(nn.Module):
             self,
             lambda: check_weights(self.kernel, *self.kernel.memory_weights(q, keys, real), out),
             at="source",
+            kind=map_kind(self.kernel),
         )
         out = zero_ablated(self, out, len(real))
         return self.join(out.transpose(1, 2).flatten(2)), keys
@@ -153,6 +156,11 @@ class CrossAttention(nn.Module):
         if not self.sizes.is_plain:
             return None
         return found._replace(keys=keys)
+
+
+def map_kind(kernel: Kernel) -> MapKind:
+    """Return what the recorded weights of a kernel are."""
+    return MapKind(kernel.implied, kernel.normalized)
 
 
 def split(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:

@@ -55,7 +55,9 @@ def orthogonal_directions(
     """Return random vectors (m, K), normally distributed and orthogonal in groups of K."""
     groups = -(-features // width)
     square = torch.randn(groups, width, width, generator=generator)
-    orthogonal = torch.linalg.qr(square).Q.transpose(-2, -1).flatten(0, 1)[:features]
+    orthogonal, upper = torch.linalg.qr(square)
+    signs = upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)  # makes all directions as likely
+    orthogonal = (orthogonal * signs).transpose(-2, -1).flatten(0, 1)[:features]
     norms = torch.randn(features, width, generator=generator).norm(dim=-1, keepdim=True)
     return orthogonal * norms
 
