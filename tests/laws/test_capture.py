@@ -206,6 +206,9 @@ def test_the_entropy_of_a_row_does_not_hang_on_its_batch(some: nn.Module, batch:
     for name, entropy in captured.entropy().items():
         close(entropy[3:], alone.entropy()[name])
         weights = alone[name][0]  # (H, T, S)
+        if not alone.map_kinds[name].normalized:
+            sums = weights.abs().sum(-1, keepdim=True)
+            weights = weights.abs() / sums.masked_fill(sums == 0, 1.0)
         by_hand = [
             sum(-w * math.log(w) for w in head.flatten().tolist() if w > 0) / len(head)
             for head in weights

@@ -88,6 +88,13 @@ class TransformerOptions(NetworkOptions):
             )
         return self
 
+    def unsupported_by(self, engine: str) -> str | None:
+        if self.qk_norm:
+            return "qk_norm=true"
+        if self.kv_heads not in (None, self.heads):
+            return f"kv_heads={self.kv_heads}"
+        return super().unsupported_by(engine)
+
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes, with heads at least 64 wide if the width allows it.
 

@@ -126,7 +126,7 @@ def queries(
     graph: Graph, attention: SelfAttention | CrossAttention, layer: nn.Linear, x: Value
 ) -> Value:
     """Add an input projection of attention for x (N, D), with queries divided by sqrt(K)."""
-    if not claim(attention.kernel, "fuses"):
+    if not claim(attention.kernel, "fuses") or not attention.sizes.is_plain:
         raise unsupported(attention.kernel)
     width = attention.join.in_features
     factor = torch.ones(layer.out_features, device=layer.weight.device)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.data.tensors.tree import Tree
 from regard.nn.kernels.dense import folded, unfolded
-from regard.nn.kernels.kernel import AttentionMask, Kernel
+from regard.nn.kernels.kernel import AttentionMask, Kernel, full_precision
 from regard.nn.kernels.windows import pad_blocks
 
 CHUNK = 64  # positions; within a chunk, causal attention is quadratic
@@ -49,7 +49,7 @@ class FeatureAttention(Kernel):
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tree]:
         with torch.autocast(q.device.type, enabled=False):
-            queries = self.query_features(q.float())
+            queries = self.query_features(full_precision(q))
             keys, values = self._features(k, v, mask.real)
             if self.causal:
                 sums, past = causal_sums(queries, keys, values, past)
@@ -63,7 +63,7 @@ class FeatureAttention(Kernel):
         """Return the weights of all pairs (R, H, T, T), and the values, without a past."""
         assert past is None
         keys, _ = self._features(k, v, mask.real)
-        products = self.query_features(q.float()) @ keys.transpose(-2, -1)
+        products = self.query_features(full_precision(q)) @ keys.transpose(-2, -1)
         products = products.tril() if self.causal else products
         return (products / products.sum(-1, keepdim=True).clamp(min=MIN_SUM)).to(v.dtype), v
 
@@ -75,19 +75,22 @@ class FeatureAttention(Kernel):
 
     def attend(self, q: Tensor, memory: Tree, real: Tensor) -> Tensor:
         with torch.autocast(q.device.type, enabled=False):
-            sums = self.query_features(folded(q, len(real)).float()) @ memory[0]
+            sums = self.query_features(full_precision(folded(q, len(real)))) @ memory[0]
             return unfolded(_divide(sums).to(q.dtype), q)
 
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
         _, k, v = memory
         keys, _ = self._features(k, v, real)
-        products = self.query_features(folded(q, len(real)).float()) @ keys.transpose(-2, -1)
+        products = self.query_features(full_precision(folded(q, len(real)))) @ keys.transpose(
+            -2, -1
+        )
         found = products / products.sum(-1, keepdim=True).clamp(min=MIN_SUM)
         return unfolded(found.to(q.dtype), q), v.repeat_interleave(len(q) // len(v), 0)
 
     def _features(self, k: Tensor, v: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the features of keys and the values with a one appended; zeros for padding."""
-        keys, values = self.key_features(k.float()), F.pad(v.float(), (0, 1), value=1.0)
+        keys = self.key_features(full_precision(k))
+        values = F.pad(full_precision(v), (0, 1), value=1.0)
         if real is None:
             return keys, values
         hidden = ~real[:, None, :, None]

@@ -156,6 +156,11 @@ def real_keys(k: Tensor, mask: AttentionMask) -> Tensor:
     return torch.ones(len(k), k.shape[2], dtype=torch.bool, device=k.device)
 
 
+def full_precision(x: Tensor) -> Tensor:
+    """Return x in float32, or unchanged if it is already in float32 or float64."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
 def masked_softmax(scores: Tensor, visible: Tensor | None) -> Tensor:
     """Return softmax(scores) over visible entries. A row without visible entries is all zeros."""
     if visible is None:

@@ -16,6 +16,7 @@ from regard.nn.kernels.kernel import (
     KernelOptions,
     Shape,
     Supports,
+    full_precision,
     masked_softmax,
     real_keys,
 )
@@ -47,15 +48,15 @@ class NystromAttention(Kernel):
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, None]:
         with torch.autocast(q.device.type, enabled=False):
-            found = self._factors(q.float(), k.float(), mask)
-            out = found.queries @ (found.inverse @ (found.keys @ v.float()))
+            found = self._factors(full_precision(q), full_precision(k), mask)
+            out = found.queries @ (found.inverse @ (found.keys @ full_precision(v)))
         return out.to(v.dtype), None
 
     def weights(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the product of the three factors (R, H, n, n), and the values."""
-        found = self._factors(q.float(), k.float(), mask)
+        found = self._factors(full_precision(q), full_precision(k), mask)
         return (found.queries @ found.inverse @ found.keys).to(v.dtype), v
 
     def _factors(self, q: Tensor, k: Tensor, mask: AttentionMask) -> Factors:

@@ -16,6 +16,7 @@ from regard.nn.kernels.kernel import (
     KernelOptions,
     Shape,
     Supports,
+    full_precision,
     real_keys,
 )
 from regard.nn.kernels.windows import pad_blocks
@@ -53,7 +54,7 @@ class ReformerAttention(Kernel):
     ) -> tuple[Tensor, None]:
         real = real_keys(k, mask)
         with torch.autocast(k.device.type, enabled=False):
-            k, values = k.float(), v.float()
+            k, values = full_precision(k), full_precision(v)
             found = [self._attend(k, values, real, one) for one in self._rounds(k, real)]
             outs, sums = (torch.stack(part) for part in zip(*found, strict=True))
             shares = sums.softmax(0).unsqueeze(-1)  # (rounds, R, H, n, 1)
@@ -63,7 +64,7 @@ class ReformerAttention(Kernel):
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the weights of all pairs (R, H, n, n), and the values."""
-        real, k = real_keys(k, mask), k.float()
+        real, k = real_keys(k, mask), full_precision(k)
         n = k.shape[2]
         at = torch.arange(n, device=k.device)
         scores = _scores(k, k).masked_fill(at == at[:, None], SELF_PENALTY)

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.nn.kernels.kernel import full_precision
 from regard.nn.positions import Position
 
 
@@ -85,7 +86,7 @@ def attend_blocks(
         assert bias is not None
         mask = bias.masked_fill(~visible, float("-inf"))
     if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-        q, k, v = q.float(), k.float(), v.float()
+        q, k, v = full_precision(q), full_precision(k), full_precision(v)
     with torch.autocast(q.device.type, enabled=False):
         mask = mask.to(q.dtype) if mask.is_floating_point() else mask
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)

@@ -119,10 +119,20 @@ def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
 
     colormap = LinearSegmentedColormap.from_list("regard", COLORMAP)
     image = axes.imshow(one.values, cmap=colormap, vmin=0, vmax=top, aspect="auto")
+    if one.hidden:
+        _add_hatching(axes, one.hidden)
     hide_frame(axes)
     axes.spines[:].set_visible(True)
     axes.spines[:].set_linewidth(0.5)
     return image
+
+
+def _add_hatching(axes: "Axes", hidden: tuple[str, ...]) -> None:
+    """Hatch the cells that no head can attend to."""
+    mask = np.array([[one == "1" for one in row] for row in hidden])
+    edges = [np.arange(size + 1) - 0.5 for size in mask.shape]
+    cells = axes.pcolor(edges[1], edges[0], np.ma.masked_where(~mask, mask), hatch="/////")
+    cells.set(array=None, facecolor="none", edgecolor="#d5d5d5", linewidth=0)
 
 
 def _set_ticks(axes: "Axes", axis: str, labels: Sequence[str], inches: float) -> None:
