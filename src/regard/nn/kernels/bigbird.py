@@ -77,15 +77,8 @@ class BigBirdAttention(DenseAttention):
         if count and not self.causal:
             at = torch.arange(q.shape[2], device=q.device)
             real = at[None] >= 0 if mask.real is None else mask.real
-            first = attend_blocks(
-                q[:, :, :count],
-                keys,
-                values,
-                real[:, None],
-                mask.positions,
-                at[:count],
-                at[None],
-            )
+            blocks = [q[:, :, :count], keys, values]
+            first = attend_blocks(blocks, real[:, None], mask.positions, at[:count], at[None])
             out = torch.cat([first, out[:, :, count:]], 2)
         return out, self.first_cache(k, v)
 
@@ -99,9 +92,9 @@ class BigBirdAttention(DenseAttention):
         lists = []
         for x in (k, v):
             x = pad_blocks(x, size)
-            blocks = x.unflatten(2, (count, size))  # (R, H, c, b, K)
+            cut = x.unflatten(2, (count, size))  # (R, H, c, b, K)
             row = torch.arange(R, device=q.device)[:, None, None]
-            some = blocks.transpose(1, 2)[row, random]  # (R, c, r, H, b, K)
+            some = cut.transpose(1, 2)[row, random]  # (R, c, r, H, b, K)
             some = some.transpose(2, 3).flatten(3, 4).flatten(0, 1)  # (R * c, H, r * b, K)
             near = neighbors(x, size, self.blocks.window, after)
             head = x[:, None, :, : first * size].expand(-1, count, -1, -1, -1).flatten(0, 1)
@@ -110,9 +103,8 @@ class BigBirdAttention(DenseAttention):
         at_q = torch.arange(size, device=q.device)
         base = at_q.new_tensor(range(0, n, size))[:, None]
         relative = (at_k - base).flatten(0, 1)  # (R * c, w)
-        out = attend_blocks(
-            query_blocks(q, size), *lists, visible.flatten(0, 1), mask.positions, at_q, relative
-        )
+        blocks = [query_blocks(q, size), *lists]
+        out = attend_blocks(blocks, visible.flatten(0, 1), mask.positions, at_q, relative)
         return join_blocks(out, R, n)
 
     def _keys(

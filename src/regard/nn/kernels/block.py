@@ -53,13 +53,9 @@ class BlockAttention(DenseAttention):
         visible = exists(at_k, n, mask.real).unsqueeze(2)  # (R|1, blocks, 1, s)
         if self.causal:
             visible = visible & torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
-        out = attend_blocks(
-            *(query_blocks(repeat_heads(x, q.shape[1]), size) for x in (q, k, v)),
-            visible.expand(len(q), -1, -1, -1).flatten(0, 1),
-            mask.positions,
-            at_q[0],
-            at_k[:1],
-        )
+        blocks = [query_blocks(repeat_heads(x, q.shape[1]), size) for x in (q, k, v)]
+        visible = visible.expand(len(q), -1, -1, -1).flatten(0, 1)
+        out = attend_blocks(blocks, visible, mask.positions, at_q[0], at_k[:1])
         return join_blocks(out, len(q), n), self.first_cache(k, v)
 
 

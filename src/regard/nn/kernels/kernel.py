@@ -169,9 +169,9 @@ def masked_softmax(scores: Tensor, visible: Tensor | None) -> Tensor:
     return scores.masked_fill(~visible, lowest).softmax(-1).masked_fill(~visible, 0.0)
 
 
-def check_length(kind: str, length: int, limit: int) -> None:
+def check_length(kind: str, length: int, limit: int | None) -> None:
     """Raise UserError if a sequence is longer than a kernel with weights per position supports."""
-    if length > limit:
+    if limit is not None and length > limit:
         raise UserError(
             f"sequence of {length:,} positions exceeds the {limit:,} of attention {kind}",
             help=f"shorten the text, or train with a larger `length` of attention {kind}",

@@ -3,6 +3,7 @@
 Shapes: R rows, H heads, T new positions, m remembered positions, K head width.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -45,7 +46,7 @@ class LocalAttention(DenseAttention):
     def pattern(self, at_q: Tensor, at_k: Tensor, mask: AttentionMask) -> Tensor:
         return (at_q[:, None] - at_k[:, None]).abs() <= self.window
 
-    def prepare(
+    def prepare(  # type: ignore[override]
         self, shared: Tree, rows: int, sentences: int, new: int, like: Tensor
     ) -> tuple[None, None]:
         """Return nothing: each row remembers its own positions."""
@@ -61,7 +62,7 @@ class LocalAttention(DenseAttention):
             return self._whole(q, k, v, mask), (k[:, :, -self.window :], v[:, :, -self.window :])
         outs = []
         for piece in zip(*(x.split(self.window, 2) for x in (q, k, v)), strict=True):
-            out, past = self._step(*piece, mask, past)
+            out, past = self._step(piece, mask, past)
             outs.append(out)
             mask = mask._replace(at=mask.at + out.shape[2])
         return torch.cat(outs, 2), past
@@ -73,27 +74,22 @@ class LocalAttention(DenseAttention):
         offset = at_k[0] - at_q[0][:, None]  # (s, w), the same for all blocks
         near = (offset.abs() <= size) & ((offset <= 0) | (not self.causal))
         visible = exists(at_k, n, mask.real).unsqueeze(2) & near  # (R|1, blocks, s, w)
-        out = attend_blocks(
-            query_blocks(q, size),
-            *(neighbors(repeat_heads(x, q.shape[1]), size, before, after) for x in (k, v)),
-            visible.expand(len(q), -1, -1, -1).flatten(0, 1),
-            mask.positions,
-            at_q[0] + size,
-            at_k[:1] + size,
-        )
+        visible = visible.expand(len(q), -1, -1, -1).flatten(0, 1)
+        lists = (neighbors(repeat_heads(x, q.shape[1]), size, before, after) for x in (k, v))
+        blocks = [query_blocks(q, size), *lists]
+        out = attend_blocks(blocks, visible, mask.positions, at_q[0] + size, at_k[:1] + size)
         return join_blocks(out, len(q), n)
 
-    def _step(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
-    ) -> tuple[Tensor, Tree]:
-        """Return the output for at most `window` new positions, and the new past."""
+    def _step(self, new: Sequence[Tensor], mask: AttentionMask, past: Tree) -> tuple[Tensor, Tree]:
+        """Return the output for at most `window` new positions (q, k, v), and the new past."""
+        q, k, v = new
         k, v = (torch.cat(both, 2) for both in zip(past, (k, v), strict=True))
         at_q = torch.arange(q.shape[2], device=q.device) + k.shape[2] - q.shape[2]
         at_k = torch.arange(k.shape[2], device=q.device)
         offset = at_k - at_q[:, None]
         visible = (offset <= 0) & (offset >= -self.window)
-        keys, values = (repeat_heads(x, q.shape[1]) for x in (k, v))
-        out = attend_blocks(q, keys, values, visible[None], mask.positions, at_q, at_k[None])
+        blocks = [repeat_heads(x, q.shape[1]) for x in (q, k, v)]
+        out = attend_blocks(blocks, visible[None], mask.positions, at_q, at_k[None])
         return out, (k[:, :, -self.window :], v[:, :, -self.window :])
 
     def weights(

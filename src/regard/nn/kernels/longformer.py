@@ -65,15 +65,8 @@ class LongformerAttention(DenseAttention):
             queries, global_keys = extra
             at = torch.arange(q.shape[2], device=q.device)
             real = at[None] >= 0 if mask.real is None else mask.real
-            first = attend_blocks(
-                queries[:, :, :count],
-                global_keys,
-                values,
-                real[:, None],
-                mask.positions,
-                at[:count],
-                at[None],
-            )
+            blocks = [queries[:, :, :count], global_keys, values]
+            first = attend_blocks(blocks, real[:, None], mask.positions, at[:count], at[None])
             out = torch.cat([first, out[:, :, count:]], 2)
         return out, self.first_cache(k, v)
 
@@ -89,7 +82,7 @@ class LongformerAttention(DenseAttention):
             first = x[:, None, :, :count].expand(-1, len(blocks[0]) // len(q), -1, -1, -1)
             blocks.append(torch.cat([first.flatten(0, 1), neighbors(own, size, 1, after)], 2))
         visible = visible.repeat(len(q) // len(real), 1, 1)
-        out = attend_blocks(*blocks, visible, mask.positions, at_q, at_k.repeat(len(q), 1))
+        out = attend_blocks(blocks, visible, mask.positions, at_q, at_k.repeat(len(q), 1))
         return _joined(join_blocks(out, len(q) * d, -(-n // d)), len(q), n)
 
     def _keys(self, n: int, count: int, after: int, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:

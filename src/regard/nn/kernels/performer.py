@@ -46,7 +46,8 @@ class PerformerAttention(FeatureAttention):
 
     def advance(self, step: int, generator: torch.Generator) -> None:
         if self.redraw and step % self.redraw == 0:
-            self.directions.copy_(orthogonal_directions(*self.directions.shape, generator))
+            features, width = self.directions.shape
+            self.directions.copy_(orthogonal_directions(features, width, generator))
 
 
 def orthogonal_directions(

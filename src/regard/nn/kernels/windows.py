@@ -7,6 +7,8 @@ Shapes: R rows, H heads, n positions, N blocks of all rows, s queries per block,
 K head width.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -66,19 +68,15 @@ def exists(at_k: Tensor, length: int, real: Tensor | None) -> Tensor:
 
 
 def attend_blocks(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    visible: Tensor,
-    positions: Position,
-    at_q: Tensor,
-    at_k: Tensor,
+    blocks: Sequence[Tensor], visible: Tensor, positions: Position, at_q: Tensor, at_k: Tensor
 ) -> Tensor:
-    """Return softmax attention (N, H, s, K) of queries (N, H, s, K) to keys (N, H, w, K).
+    """Return softmax attention (N, H, s, K) of queries to the keys of their block.
 
-    visible: (N|1, s, w). at_q: positions (s,) of the queries of the first block. at_k: positions
-    (N|1, w) of keys, relative to that block. A query without visible keys gets a finite result.
+    blocks: queries (N, H, s, K), keys and values (N, H, w, K). visible: (N|1, s, w). at_q: positions
+    (s,) of the queries of the first block. at_k: positions (N|1, w) of keys, relative to that
+    block. A query without visible keys gets a finite result.
     """
+    q, k, v = blocks
     visible = (visible | ~visible.any(-1, keepdim=True)).unsqueeze(1)  # (N|1, 1, s, w)
     mask = visible
     if positions.biases:
