@@ -166,6 +166,27 @@ def test_forward_is_weights_times_values(kind: KernelOptions, bias: bool) -> Non
         assert (real_rows.masked_select(hidden) == 0).all()
 
 
+@having("bidirectional")
+def test_gradients_are_those_of_the_explicit_weights(kind: KernelOptions) -> None:
+    """Of queries, keys, values and weights of the kernel, through real positions only."""
+    kernel, found = built(kind, causal=False), []
+    for is_fast in (True, False):
+        inputs = tuple(x.requires_grad_() for x in (*heads(), *more_heads(kernel)))
+        some, mask, _ = once(kernel, inputs[:3], Position(), real=PADDED)
+        if is_fast:
+            out, _ = kernel(*some, mask, None, *inputs[3:])
+        else:
+            weights, values = kernel.weights(*some, mask, None, *inputs[3:])
+            out = weights @ values
+        total = (out * PADDED[:, None, :, None]).square().sum()
+        sources = [*inputs, *kernel.parameters()]
+        found.append(torch.autograd.grad(total, sources, allow_unused=True))
+    for one, other in zip(*found, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
 @having("causal")
 @torch.no_grad()
 def test_forward_without_the_future_is_weights_times_values(kind: KernelOptions) -> None:

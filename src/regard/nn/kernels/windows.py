@@ -72,9 +72,9 @@ def attend_blocks(
 ) -> Tensor:
     """Return softmax attention (N, H, s, K) of queries to the keys of their block.
 
-    blocks: queries (N, H, s, K), keys and values (N, H, w, K). visible: (N|1, s, w). at_q: positions
-    (s,) of the queries of the first block. at_k: positions (N|1, w) of keys, relative to that
-    block. A query without visible keys gets a finite result.
+    blocks: queries (N, H, s, K), keys and values (N, H, w, K). visible: (N|1, s, w). at_q: the
+    positions (s,) of the queries of the first block. at_k: positions (N|1, w) of keys, relative to
+    that block. A query without visible keys gets a finite result.
     """
     q, k, v = blocks
     visible = (visible | ~visible.any(-1, keepdim=True)).unsqueeze(1)  # (N|1, 1, s, w)
