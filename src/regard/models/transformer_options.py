@@ -88,6 +88,14 @@ class TransformerOptions(NetworkOptions):
             )
         return self
 
+    @property
+    def features(self) -> dict[str, Any]:
+        """Return what distinguishes the network from a default Transformer, by name."""
+        found = {} if self.attention.kind == "softmax" else {"attention": self.attention.kind}
+        if self.kv_heads not in (None, self.heads):
+            found["kv_heads"] = str(self.kv_heads)
+        return found
+
     def unsupported_by(self, engine: str) -> str | None:
         if self.qk_norm:
             return "qk_norm=true"

@@ -96,13 +96,14 @@
 
   // A canvas with diagonal lines in the cells that cannot be attended to.
   const hatching = ({rows, columns}, hidden) => {
-    const size = 12; // pixels of a cell
+    const size = 24; // pixels of a cell
     const canvas = make("canvas", {class: "hatching", "aria-hidden": "true"});
     canvas.width = columns * size;
     canvas.height = rows * size;
     const pen = canvas.getContext("2d");
     pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
-    pen.globalAlpha = 0.45;
+    pen.globalAlpha = 0.3;
+    pen.lineWidth = 1.5;
     hidden.forEach((row, y) => [...row].forEach((one, x) => {
       if (one !== "1") return;
       for (const at of [size / 4, size * 3 / 4]) {
