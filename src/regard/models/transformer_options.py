@@ -91,7 +91,9 @@ class TransformerOptions(NetworkOptions):
     @property
     def features(self) -> dict[str, Any]:
         """Return what distinguishes the network from a default Transformer, by name."""
-        found = {} if self.attention.kind == "softmax" else {"attention": self.attention.kind}
+        found: dict[str, Any] = (
+            {} if self.attention.kind == "softmax" else {"attention": self.attention.kind}
+        )
         if self.kv_heads not in (None, self.heads):
             found["kv_heads"] = str(self.kv_heads)
         return found

@@ -129,10 +129,14 @@ def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
 
 def _add_hatching(axes: "Axes", hidden: tuple[str, ...]) -> None:
     """Hatch the cells that no head can attend to."""
-    mask = np.array([[one == "1" for one in row] for row in hidden])
-    edges = [np.arange(size + 1) - 0.5 for size in mask.shape]
-    cells = axes.pcolor(edges[1], edges[0], np.ma.masked_where(~mask, mask), hatch="/////")
-    cells.set(array=None, facecolor="none", edgecolor="#d5d5d5", linewidth=0)
+    from matplotlib.collections import PolyCollection
+
+    cells = [(x, y) for y, row in enumerate(hidden) for x, one in enumerate(row) if one == "1"]
+    corners = np.array([(-0.5, -0.5), (-0.5, 0.5), (0.5, 0.5), (0.5, -0.5)])
+    squares = list(np.array(cells)[:, None] + corners)
+    axes.add_collection(
+        PolyCollection(squares, hatch="/////", facecolor="none", edgecolor="#d5d5d5", linewidth=0)
+    )
 
 
 def _set_ticks(axes: "Axes", axis: str, labels: Sequence[str], inches: float) -> None:
