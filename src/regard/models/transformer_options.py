@@ -10,13 +10,13 @@ from regard.core.data_stats import DataStats
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, SelfAttention
-from regard.nn.feedforward import Activation, FeedForward
+from regard.nn.feedforward import GATED, Activation, FeedForward, GatedActivation
 from regard.nn.kernels import Attention, Softmax
 from regard.nn.kernels.kernel import KernelOptions, Shape
 from regard.nn.layers import TransformerLayer
 from regard.nn.norms import Layer, Norm, Norms
 from regard.nn.positions import Position, Positions, Sinusoidal
-from regard.nn.residual import NormPosition, Pre
+from regard.nn.residual import NormPosition, Pre, Residual
 
 DEEP = 6  # number of layers for large data
 
@@ -26,6 +26,7 @@ class TransformerOptions(NetworkOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     default_warmup: ClassVar[float] = 400  # with fewer updates, many runs never start to learn
+    causal: ClassVar[bool] = False
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="number of layers")
     width: int | None = Field(None, gt=0, description="hidden size")
@@ -37,8 +38,9 @@ class TransformerOptions(NetworkOptions):
     )
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
     norm: Norms = Field(Layer(), description="normalization layer")
-    norm_position: NormPosition = Field(Pre(), description="pre-norm or post-norm")
-    activation: Activation = "relu"
+    norm_position: NormPosition = Field(Pre(), description="where the norms of a layer are")
+    residual: bool = Field(True, description="add the input of each branch to its output")
+    activation: Activation | GatedActivation = "relu"
     attention: Attention = Field(Softmax(), description="kind of self-attention")
     positions: Positions = Sinusoidal()
     embedding_scale: bool = Field(True, description="multiply embeddings by sqrt(width)")
@@ -56,6 +58,8 @@ class TransformerOptions(NetworkOptions):
     @model_validator(mode="after")
     def _positions_fit(self) -> "TransformerOptions":
         kernel, positions = self.attention, self.positions
+        if self.width and self.heads and (why := positions.problem(self.width, self.heads)):
+            raise ValueError(f"positions {positions.kind} {why}; change heads or width")
         if positions.rotates and not kernel.supports.rotary:
             raise ValueError(
                 f"positions {positions.kind} rotate queries and keys, which attention "
@@ -67,6 +71,22 @@ class TransformerOptions(NetworkOptions):
                 f"{kernel.kind} does not support; use positions sinusoidal"
             )
         return self
+
+    @model_validator(mode="after")
+    def _check_residual(self) -> "TransformerOptions":
+        if self.norm_position.connects and not self.residual:
+            raise ValueError(
+                f"norm_position {self.norm_position.kind} scales the residual connection, which "
+                "residual=false removes; use norm_position post"
+            )
+        return self
+
+    def not_exported(self, engine: str) -> list[str]:
+        if engine != "ctranslate2":
+            return []
+        known = self.activation in ("relu", "gelu", "silu")
+        found = [] if known else [f"activation={self.activation}"]
+        return found if self.residual else [*found, "residual=false"]
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes, with heads at least 64 wide if the width allows it.
@@ -81,7 +101,9 @@ class TransformerOptions(NetworkOptions):
     def weights(self) -> int:
         assert self.width and self.layers and self.feedforward_width
         attentions = 1 + hasattr(self, "cross")
-        return self.layers * self.width * (4 * attentions * self.width + 2 * self.feedforward_width)
+        matrices = 2 + (self.activation in GATED)
+        inner = matrices * self.feedforward_width
+        return self.layers * self.width * (4 * attentions * self.width + inner)
 
     @property
     def scale(self) -> float:
@@ -105,17 +127,23 @@ class TransformerOptions(NetworkOptions):
                 kernel = cross.build(Shape(width, heads, causal=False))
                 cross_attention = CrossAttention(width, memory_width, heads, kernel)
             feed = FeedForward(width, self.feedforward_width, self.activation, dropout)
-            residuals = [
-                self.norm_position.build(self.norm, width, dropout, self.layers)
-                for _ in range(2 if cross is None else 3)
-            ]
+            residuals = self.build_residuals(2 if cross is None else 3)
             layers.append(TransformerLayer(attention, cross_attention, feed, residuals))
         return layers
+
+    def build_residuals(self, branches: int) -> list[Residual]:
+        """Return the residual branches of a layer."""
+        assert self.width and self.layers and self.dropout is not None
+        sizes = self.width, self.dropout, self.layers, branches
+        found = [self.norm_position.build(self.norm, *sizes) for _ in range(branches)]
+        for residual in found:
+            residual.connected = self.residual
+        return found
 
     def build_positions(self) -> Position:
         """Return the module for positions."""
         assert self.width and self.heads
-        return self.positions.build(self.width, self.heads)
+        return self.positions.build(self.width, self.heads, self.causal)
 
     def final_norm(self) -> Norm:
         """Return the norm after the last layer."""
@@ -154,6 +182,7 @@ class CausalTransformerOptions(TransformerOptions):
     """Options of a causal Transformer without a source: GPT (Radford et al. 2018)."""
 
     default_layers: ClassVar[int] = 4
+    causal: ClassVar[bool] = True
     carries: ClassVar[bool] = False  # no state is carried over: positions restart per batch
 
     @model_validator(mode="after")

@@ -106,8 +106,19 @@ def test_a_residual_branch_is_what_is_fused(kind: ResidualOptions, norm: NormOpt
 @torch.no_grad()
 def test_a_branch_of_zeros_adds_nothing(kind: ResidualOptions) -> None:
     """Up to the norm: in the stream of a stack nothing else may change."""
-    residual = noisy(kind.build(NORMS[0], D, 0.0, layers=2))
+    residual = kind.build(NORMS[0], D, 0.0, layers=2).eval()
     x = vectors()
     left = residual.leave(x, torch.zeros_like(x), REAL)
     normed = residual.norm(x, REAL)
-    assert torch.equal(left, x) or torch.allclose(left, normed, atol=1e-6)
+    assert torch.equal(left, x) or torch.allclose(left, normed, atol=1e-5)
+
+
+@each_residual
+@torch.no_grad()
+def test_without_its_connection_a_branch_replaces_the_stream(kind: ResidualOptions) -> None:
+    """What came in is gone, and the fused step, which would add it, is not used."""
+    residual = noisy(kind.build(NORMS[0], D, 0.0, layers=2))
+    residual.connected = False
+    x, other, branch = vectors(), vectors(2), vectors(1)
+    assert torch.equal(residual.leave(x, branch, REAL), residual.leave(other, branch, REAL))
+    assert residual.fused() is None
