@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting, DerivedSetting
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
@@ -188,10 +188,6 @@ class EncoderDecoderOptions(SourceModelOptions):
             widths = [part.width for part in self.sides.values() if part.accepts_any_width]
             size = min([64, *widths]) if stats.has_few_tokens else 0
             yield from self.auto_settings(stats.reason, embedding_width=size)
-            place: Any = getattr(self.encoder, "norm_position", None)
-            if getattr(place, "decoder_layers", 0) is None:
-                key, layers = "encoder.norm_position.decoder_layers", self.decoder.layers
-                yield DerivedSetting(key, layers or 0, "layers of the decoder")
 
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """Return the model for inputs of this shape.

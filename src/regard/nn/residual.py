@@ -5,13 +5,15 @@ Shapes: B batch size, T length, D width.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting, DerivedSetting, Options
 from regard.nn.dropout import Dropout
 from regard.nn.fast import claim
 from regard.nn.norms import FusedNorm, NoNorm, Norm, NormOptions
@@ -198,6 +200,13 @@ class Deepnorm(ResidualOptions):
         None, ge=0, description="layers of the decoder that reads this encoder; unused in decoders"
     )
 
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        model = config.model
+        if self.decoder_layers is None and model.is_sized:
+            decoder = model.sides.get("decoder") if "encoder" in model.sides else None
+            layers = getattr(decoder, "layers", None) or 0
+            yield DerivedSetting("decoder_layers", layers, "layers of the decoder")
+
     def build(
         self, norm: NormOptions, width: int, dropout: float, layers: int, branches: int = 2
     ) -> Residual:
@@ -211,7 +220,7 @@ def deepnorm_factors(layers: int, branches: int, decoder_layers: int = 0) -> tup
     branches: per layer; 3 in a decoder with cross-attention. decoder_layers: of the decoder that
     reads this encoder; 0: none.
     """
-    if decoder_layers:
+    if decoder_layers and branches == 2:
         depth = (layers**4 * decoder_layers) ** (1 / 16)
         return 0.81 * depth, 0.87 / depth
     return (branches * layers) ** 0.25, (4 * branches * layers) ** -0.25

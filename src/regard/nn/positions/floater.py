@@ -43,7 +43,7 @@ class FloaterPosition(Position):
     def table(self, length: int) -> Tensor:
         """Return p (length, D) at the first positions. Without gradients, it is cached."""
         if torch.is_grad_enabled():
-            return self.solve(length)
+            return self.solve(max(2, length))[:length]  # 2: all weights get a gradient
         weights = list(self.parameters())
         if self._known is not None:
             before, table = self._known

@@ -13,6 +13,7 @@ from regard.nn.norms import Norm
 from regard.nn.norms.batch import BatchNorm
 from regard.nn.norms.vector import LayerNorm
 from regard.nn.residual import NormPosition
+from regard.optim.init import XavierUniform
 from regard.views.figures.style import (
     COLORS,
     FAINT,
@@ -97,8 +98,8 @@ def _plot_cells(axes: "Axes", used: Tensor) -> None:
 def at_the_start(place: str, connected: bool = True) -> tuple[list[float], list[float]]:
     """Return, by layer, the gradient norm of the last matrix, and the size of the stream.
 
-    The model is a new encoder with 12 layers and random inputs; the loss is the squared distance
-    of its output to random vectors. The size is the root mean square.
+    The model is a new encoder (Xavier) with random inputs; the loss is the squared distance of its
+    output to random vectors. The size is the root mean square.
     """
     torch.manual_seed(0)
     encoder = TransformerEncoderOptions(
@@ -110,17 +111,22 @@ def at_the_start(place: str, connected: bool = True) -> tuple[list[float], list[
         norm_position=place,
         residual=connected,
     ).build()
+    XavierUniform().apply(encoder)
     x, target = torch.randn(2, ROWS, LENGTH, WIDTH)
     with recording(encoder) as seen:
         out = encoder(Padded(x, torch.ones(ROWS, LENGTH, dtype=torch.bool))).data
     (out - target).square().mean().backward()
     slopes = [float(layer.feedforward.narrow.weight.grad.norm()) for layer in encoder.layers]
-    sizes = [float(calls[0].square().mean().sqrt()) for calls in seen.hidden.calls.values()]
+    sizes = [
+        float(calls[0].detach().square().mean().sqrt()) for calls in seen.hidden.calls.values()
+    ]
     return slopes, sizes
 
 
 def plot_norm_gradients(args: PlotArgs) -> "Figure":
     """Plot gradient norms and the size of the residual stream by layer, in a new model."""
+    from matplotlib.ticker import LogFormatter
+
     names = select_kinds(args.kinds, [*PLACES, "no residual"])
     figure = new_figure(9.2, 3.6, f"A new Transformer encoder with {LAYERS} layers")
     left, right = panels(figure, 1, 2)
@@ -131,6 +137,8 @@ def plot_norm_gradients(args: PlotArgs) -> "Figure":
             axes.plot(range(1, LAYERS + 1), values, "o-", markersize=3, color=color, label=name)
     for axes, title in ((left, "Gradient norm"), (right, "Size of the residual stream")):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
         axes.set_xlabel("layer")
         axes.set_title(title, pad=14)
     add_subtitle(left, "of the last feed-forward matrix of each layer")

@@ -20,14 +20,14 @@ from regard.views.plots.plot_args import PlotArgs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LENGTH, WIDTH, HEADS = 64, 64, 4
+LENGTH, WIDTH, HEADS, COLUMNS = 64, 64, 4, 4
 KINDS: dict[str, Any] = kinds_of(Positions)
 ABOUT = {
     "sinusoidal": "p_i . p_j",
-    "learned": "p_i . p_j, random at the start",
+    "learned": "p_i . p_j, initially random",
     "none": "nothing",
-    "relative": "q . r(j - i), random at the start",
-    "t5": "b(bucket(j - i)), random at the start",
+    "relative": "q . r(j - i), initially random",
+    "t5": "b(j - i), initially random",
     "rotary": "q, k rotated by i, j",
     "alibi": "-slope |j - i|",
     "floater": "p_i . p_j, random dp/dt",
@@ -60,17 +60,22 @@ def built(kind: str) -> Position:
     if position.every_layer:  # its derivative starts at zero
         with torch.no_grad():
             for weight in position.parameters():
-                weight += 0.05 * torch.randn(weight.shape)
+                weight += 0.02 * torch.randn(weight.shape)
     return position
 
 
 def plot_position_scores(args: PlotArgs) -> "Figure":
     """Plot the part of attention scores that comes from positions, as maps and by distance."""
     names = select_kinds(args.kinds, list(KINDS))
-    figure = new_figure(2.3 * len(names) + 0.5, 4.9, "What positions add to attention scores")
-    axes = panels(figure, 2, len(names), height_ratios=[3, 2])
+    columns = min(COLUMNS, len(names))
+    rows = -(-len(names) // columns)
+    title = "What positions add to attention scores"
+    figure = new_figure(max(4.6, 2.4 * columns), 4.3 * rows + 0.4, title)
+    axes = panels(figure, 2 * rows, columns, height_ratios=[3, 2] * rows)
     middle = LENGTH // 2
-    for name, map_axes, curve_axes in zip(names, axes, axes[len(names) :], strict=False):
+    for index, name in enumerate(names):
+        first = index + index // columns * columns  # every second row has curves
+        map_axes, curve_axes = axes[first], axes[first + columns]
         scores = position_scores(built(name))
         size = float(scores[0].abs().max()) or 1.0
         map_axes.imshow(scores[0].numpy(), cmap="RdBu_r", vmin=-size, vmax=size)
@@ -81,6 +86,11 @@ def plot_position_scores(args: PlotArgs) -> "Figure":
         for head, row in enumerate(scores[:, middle]):
             curve_axes.plot(torch.arange(LENGTH) - middle, row, color=COLORS[head], linewidth=1.3)
         curve_axes.set_xlabel("j - i")
-    axes[0].set_ylabel("query i")
-    axes[len(names)].set_ylabel(f"score of query {middle}, per head")
+        if index % columns == 0:
+            map_axes.set_ylabel("query i")
+            curve_axes.set_ylabel("score, per head")
+    for index in range(len(names), rows * columns):
+        first = index + index // columns * columns
+        for unused in (axes[first], axes[first + columns]):
+            unused.set_axis_off()
     return figure
