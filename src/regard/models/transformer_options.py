@@ -10,7 +10,7 @@ from regard.core.data_stats import DataStats
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, SelfAttention
-from regard.nn.feedforward import GATED, Activation, FeedForward, GatedActivation
+from regard.nn.feedforward import GATED, FeedForward, FeedForwardActivation
 from regard.nn.kernels import Attention, Softmax
 from regard.nn.kernels.kernel import KernelOptions, Shape
 from regard.nn.layers import TransformerLayer
@@ -40,7 +40,7 @@ class TransformerOptions(NetworkOptions):
     norm: Norms = Field(Layer(), description="normalization layer")
     norm_position: NormPosition = Field(Pre(), description="where the norms of a layer are")
     residual: bool = Field(True, description="add the input of each branch to its output")
-    activation: Activation | GatedActivation = "relu"
+    activation: FeedForwardActivation = "relu"
     attention: Attention = Field(Softmax(), description="kind of self-attention")
     positions: Positions = Sinusoidal()
     embedding_scale: bool = Field(True, description="multiply embeddings by sqrt(width)")

@@ -11,7 +11,7 @@ from regard.nn.dropout import Dropout
 from regard.nn.fused import FusedBranch, fused_branch
 
 Activation = Literal["relu", "gelu", "silu", "tanh", "sigmoid"]
-GatedActivation = Literal["glu", "reglu", "geglu", "swiglu"]
+FeedForwardActivation = Literal[Activation, "glu", "reglu", "geglu", "swiglu"]
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -25,6 +25,10 @@ GATED: dict[str, Activation] = {
     "geglu": "gelu",
     "swiglu": "silu",
 }
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    **ACTIVATIONS,
+    **{name: ACTIVATIONS[inner] for name, inner in GATED.items()},
+}
 
 
 class FeedForward(nn.Module):
@@ -34,13 +38,13 @@ class FeedForward(nn.Module):
     """
 
     def __init__(
-        self, width: int, inner: int, activation: Activation | GatedActivation, dropout: float
+        self, width: int, inner: int, activation: FeedForwardActivation, dropout: float
     ) -> None:
         super().__init__()
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
         self.gate = nn.Linear(width, inner) if activation in GATED else None
-        self.activation = ACTIVATIONS[GATED.get(activation, activation)]  # type: ignore[index]
+        self.activation = FUNCTIONS[activation]
         self.kind = activation
         self.dropout = Dropout(dropout)
 

@@ -114,9 +114,9 @@ class DeepNorm(Residual):
         """Multiply all matrices of the branch but those of queries and keys by beta."""
         for name, weight in branch.named_parameters():
             if name == "project.weight":
-                weight[-_value_rows(branch) :] *= self.beta
+                weight[-_value_rows(branch) :].mul_(self.beta)
             elif weight.dim() == 2 and not name.startswith(("query.", "kernel.")):
-                weight *= self.beta
+                weight.mul_(self.beta)
 
 
 def _value_rows(attention: Any) -> int:

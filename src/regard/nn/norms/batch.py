@@ -92,7 +92,7 @@ class PowerNorm(Norm):
         with torch.no_grad():
             self.power.lerp_(square, 1.0 if first else 1 - self.decay)
             self.batches += 1
-        normal: Tensor = PowerFunction.apply(x, root, real, self.pull, self.decay)  # type: ignore[no-untyped-call]
+        normal: Tensor = PowerFunction.apply(x, root, real, self.pull, self.decay)
         return normal * self.weight + self.bias
 
 

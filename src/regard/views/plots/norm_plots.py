@@ -81,7 +81,7 @@ def _plot_cells(axes: "Axes", used: Tensor) -> None:
             style = {"facecolor": "none", "edgecolor": GRID, "hatch": "////"}
         axes.add_patch(Rectangle(corner, 1, 1 / FEATURES, linewidth=1.2, **style))
         if (row, token, feature) == SHOWN:
-            frame = {"facecolor": "none", "edgecolor": COLORS[1], "zorder": 3}
+            frame: dict[str, Any] = {"facecolor": "none", "edgecolor": COLORS[1], "zorder": 3}
             axes.add_patch(Rectangle(corner, 1, 1 / FEATURES, linewidth=2.2, **frame))
     for row, words in enumerate(SENTENCES):
         for token in range(used.shape[1]):
@@ -102,7 +102,7 @@ def at_the_start(place: str, connected: bool = True) -> tuple[list[float], list[
     output to random vectors. The size is the root mean square.
     """
     torch.manual_seed(0)
-    encoder = TransformerEncoderOptions(
+    encoder: Any = TransformerEncoderOptions(
         layers=LAYERS,
         width=WIDTH,
         heads=4,

@@ -60,7 +60,7 @@ def built(kind: str) -> Position:
     if position.every_layer:  # its derivative starts at zero
         with torch.no_grad():
             for weight in position.parameters():
-                weight += 0.02 * torch.randn(weight.shape)
+                weight.add_(0.02 * torch.randn(weight.shape))
     return position
 
 
