@@ -18,14 +18,10 @@ from regard.models.transformer_options import TransformerDecoderOptions, Transfo
 from regard.nn.attention import CrossAttention, HeadSizes, SelfAttention
 from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import LayerNorm, Rms
-from regard.nn.positions import (
-    LearnedPosition,
-    NoPositions,
-    Position,
-    SinusoidalPosition,
-    sinusoids,
-)
+from regard.nn.norms.vector import LayerNorm, Rms
+from regard.nn.positions import NoPositions, Position
+from regard.nn.positions.learned import LearnedPosition
+from regard.nn.positions.sinusoidal import SinusoidalPosition, sinusoids
 from regard.nn.residual import PostNorm, PreNorm, Residual
 
 B, S, T, D, H = 3, 5, 4, 16, 4

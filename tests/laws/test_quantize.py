@@ -33,7 +33,8 @@ from .toys import TOYS, Case, built, cases, moved, one_of_each_kind, twice
 KINDS = one_of_each_kind([case for toy in TOYS for case in cases(toy)])
 COUNTED = [case for case in KINDS if "ngram" in case.kind]
 TRAINED = [case for case in KINDS if case not in COUNTED]
-KEPT = ("transitions", "positions.weight")  # tables that stay as they are, as those of kernels
+# tables that stay as they are, as those of kernels, and the network of floater
+KEPT = ("transitions", "positions.weight", "positions.state", "positions.out")
 every = pytest.mark.parametrize("case", TRAINED, ids=lambda case: case.name)
 
 

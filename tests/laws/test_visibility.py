@@ -79,6 +79,8 @@ def has_relu(model: nn.Module) -> bool:
 def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
     """A later token changes no earlier logit, but its own place and those after it."""
     tokens = TOKENS.repeat(len(source.data), 1)
+    # without residual connections, little of a token is left after a few layers
+    connected = all(getattr(part, "connected", True) for part in model.modules())
     before, _ = model.step(tokens, model.start(source))
     for t in range(1, tokens.shape[1]):
         other = tokens.clone()
@@ -86,7 +88,7 @@ def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
         after, _ = model.step(other, model.start(source))
         close(after[:, :t], before[:, :t])
         changed = (after[:, t:] - before[:, t:]).abs().amax((0, 2))
-        assert (changed > 1e-6).all() or has_relu(model)
+        assert (changed > (1e-6 if connected else 0)).all() or has_relu(model)
 
 
 def test_every_source_token_counts_and_no_padding(model: nn.Module, source: Padded) -> None:

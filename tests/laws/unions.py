@@ -168,7 +168,8 @@ def plain_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     kinds = _kinds(options)
     for parts in kinds:
         usual, *others = one_at_a_time(_slots(options, parts, reads))
-        rows += [usual, *(row for row in others if _meets(_changed(usual, row), parts, kinds))]
+        others = [row for row in others if _meets(_changed(usual, row), parts, kinds)]
+        rows += [usual, *_packed(usual, others)]
     return [nested(row) for row in rows]
 
 
@@ -176,6 +177,25 @@ def _changed(usual: Tree, row: Tree) -> str:
     """The one slot in which a row differs."""
     (name,) = [name for name in row if row[name] != usual[name]]
     return name
+
+
+def _packed(usual: Tree, rows: list[Tree]) -> list[Tree]:
+    """Fewer rows: each activation of a side joins a row that changes another part of that side."""
+    changed = [_changed(usual, row) for row in rows]
+    packed, found = list(rows), []
+    for name, row in zip(changed, rows, strict=True):
+        side = name.partition(".")[0]
+        hosts = [
+            i
+            for i, (other, host) in enumerate(zip(changed, packed, strict=True))
+            if other.partition(".")[0] == side
+            and isinstance(usual[other], dict)
+            and host.get(name) == usual[name]
+        ]
+        if name.endswith(".activation") and hosts:
+            packed[hosts[0]] = packed[hosts[0]] | {name: row[name]}
+            found.append(row)
+    return [row for row in packed if row not in found]
 
 
 def _meets(name: str, parts: Parts, kinds: list[Parts]) -> bool:

@@ -54,10 +54,9 @@ class Options(BaseModel):
         """
         yield from ()
 
-    def unsupported_by(self, engine: str) -> str | None:
-        """Return the setting that an engine other than torch cannot run (`kind=local`), or None."""
-        supported = self.exports is None or engine in self.exports
-        return None if supported else f"kind={getattr(self, 'kind', '')}"
+    def not_exported(self, engine: str) -> list[str]:
+        """Return the settings of this component, as `name=value`, that an engine lacks."""
+        return []
 
     def auto_settings(self, reason: str, **values: Any) -> Iterator[AutoSetting]:
         """Yield a proposal for each of these settings that is unset."""
@@ -84,10 +83,13 @@ def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def not_exported(options: Options, engine: str, path: str) -> list[str]:
-    """Return the nested settings that an engine does not support, such as `path.kind=name`."""
-    found = sorted(parts(options, path), key=lambda item: item[0])
-    unsupported = ((where, part.unsupported_by(engine)) for where, part in found)
-    return [f"{where}.{setting}" for where, setting in unsupported if setting is not None]
+    """Return the nested kinds and settings that an engine does not support, as `path=value`."""
+    found = []
+    for where, part in sorted(parts(options, path), key=lambda item: item[0]):
+        if part.exports is not None and engine not in part.exports:
+            found.append(f"{where}.kind={part.kind}")
+        found += [f"{where}.{setting}" for setting in part.not_exported(engine)]
+    return found
 
 
 def members(annotation: Any) -> list[type[BaseModel]]:

@@ -19,7 +19,7 @@ from regard.core.threads import single_threaded_torch, thread_map
 from regard.core.workers import fork_map, num_workers
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
-from regard.nn.positions import too_long
+from regard.nn.positions.learned import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.tasks.batches import MIN_ROWS_PER_THREAD
 

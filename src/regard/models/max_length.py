@@ -6,7 +6,7 @@ A side of a model is its encoder or its decoder.
 from torch import nn
 
 from regard.data.corpus.corpora import Corpus
-from regard.nn.positions import too_long
+from regard.nn.positions.learned import too_long
 
 SIDES = ("encoder", "decoder")
 

@@ -10,13 +10,13 @@ from regard.core.data_stats import DataStats
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, HeadSizes, SelfAttention
-from regard.nn.feedforward import Activation, FeedForward
+from regard.nn.feedforward import GATED, FeedForward, FeedForwardActivation
 from regard.nn.kernels import Attention, Softmax
 from regard.nn.kernels.kernel import KernelOptions, Shape
 from regard.nn.layers import TransformerLayer
 from regard.nn.norms import Layer, Norm, Norms
 from regard.nn.positions import Position, Positions, Sinusoidal
-from regard.nn.residual import NormPosition, Pre
+from regard.nn.residual import NormPosition, Pre, Residual
 
 DEEP = 6  # number of layers for large data
 
@@ -26,6 +26,7 @@ class TransformerOptions(NetworkOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     default_warmup: ClassVar[float] = 400  # with fewer updates, many runs never start to learn
+    causal: ClassVar[bool] = False
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="number of layers")
     width: int | None = Field(None, gt=0, description="hidden size")
@@ -43,8 +44,9 @@ class TransformerOptions(NetworkOptions):
     )
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
     norm: Norms = Field(Layer(), description="normalization layer")
-    norm_position: NormPosition = Field(Pre(), description="pre-norm or post-norm")
-    activation: Activation = "relu"
+    norm_position: NormPosition = Field(Pre(), description="where the norms of a layer are")
+    residual: bool = Field(True, description="add the input of each branch to its output")
+    activation: FeedForwardActivation = "relu"
     attention: Attention = Field(Softmax(), description="kind of self-attention")
     positions: Positions = Sinusoidal()
     embedding_scale: bool = Field(True, description="multiply embeddings by sqrt(width)")
@@ -76,6 +78,8 @@ class TransformerOptions(NetworkOptions):
     @model_validator(mode="after")
     def _positions_fit(self) -> "TransformerOptions":
         kernel, positions = self.attention, self.positions
+        if self.width and self.heads and (why := positions.problem(self.width, self.heads)):
+            raise ValueError(f"positions {positions.kind} {why}; change heads or width")
         if positions.rotates and not kernel.supports.rotary:
             raise ValueError(
                 f"positions {positions.kind} rotate queries and keys, which attention "
@@ -85,6 +89,15 @@ class TransformerOptions(NetworkOptions):
             raise ValueError(
                 f"positions {positions.kind} add a bias to attention scores, which attention "
                 f"{kernel.kind} does not support; use positions sinusoidal"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_residual(self) -> "TransformerOptions":
+        if self.norm_position.connects and not self.residual:
+            raise ValueError(
+                f"norm_position {self.norm_position.kind} scales the residual connection, which "
+                "residual=false removes; use norm_position post"
             )
         return self
 
@@ -98,12 +111,15 @@ class TransformerOptions(NetworkOptions):
             found["kv_heads"] = str(self.kv_heads)
         return found
 
-    def unsupported_by(self, engine: str) -> str | None:
-        if self.qk_norm:
-            return "qk_norm=true"
+    def not_exported(self, engine: str) -> list[str]:
+        found = ["qk_norm=true"] if self.qk_norm else []
         if self.kv_heads not in (None, self.heads):
-            return f"kv_heads={self.kv_heads}"
-        return super().unsupported_by(engine)
+            found.append(f"kv_heads={self.kv_heads}")
+        if engine == "ctranslate2":
+            known = self.activation in ("relu", "gelu", "silu")
+            found += [] if known else [f"activation={self.activation}"]
+            found += [] if self.residual else ["residual=false"]
+        return found
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes, with heads at least 64 wide if the width allows it.
@@ -126,7 +142,9 @@ class TransformerOptions(NetworkOptions):
         attentions = 1 + hasattr(self, "cross")
         keys = self.width * (self.kv_heads or self.heads) // self.heads
         attention = 2 * self.width + 2 * keys
-        return self.layers * self.width * (attentions * attention + 2 * self.feedforward_width)
+        matrices = 2 + (self.activation in GATED)
+        inner = matrices * self.feedforward_width
+        return self.layers * self.width * (attentions * attention + inner)
 
     @property
     def scale(self) -> float:
@@ -149,17 +167,23 @@ class TransformerOptions(NetworkOptions):
                 kernel = cross.build(Shape(width, heads, causal=False))
                 cross_attention = CrossAttention(sizes, memory_width, kernel)
             feed = FeedForward(width, self.feedforward_width, self.activation, dropout)
-            residuals = [
-                self.norm_position.build(self.norm, width, dropout, self.layers)
-                for _ in range(2 if cross is None else 3)
-            ]
+            residuals = self.build_residuals(2 if cross is None else 3)
             layers.append(TransformerLayer(attention, cross_attention, feed, residuals))
         return layers
+
+    def build_residuals(self, branches: int) -> list[Residual]:
+        """Return the residual branches of a layer."""
+        assert self.width and self.layers and self.dropout is not None
+        sizes = self.width, self.dropout, self.layers, branches
+        found = [self.norm_position.build(self.norm, *sizes) for _ in range(branches)]
+        for residual in found:
+            residual.connected = self.residual
+        return found
 
     def build_positions(self) -> Position:
         """Return the module for positions."""
         assert self.width and self.heads
-        return self.positions.build(self.width, self.heads)
+        return self.positions.build(self.width, self.heads, self.causal)
 
     def final_norm(self) -> Norm:
         """Return the norm after the last layer."""
@@ -199,6 +223,7 @@ class CausalTransformerOptions(TransformerOptions):
     """Options of a causal Transformer without a source: GPT (Radford et al. 2018)."""
 
     default_layers: ClassVar[int] = 4
+    causal: ClassVar[bool] = True
     carries: ClassVar[bool] = False  # no state is carried over: positions restart per batch
 
     @model_validator(mode="after")

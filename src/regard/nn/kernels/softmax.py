@@ -93,8 +93,8 @@ class Softmax(KernelOptions):
     fused: bool = Field(True, description="use torch's fused kernel; false: an explicit matrix")
     scale: bool = Field(True, description="divide scores by the square root of the head width")
 
-    def unsupported_by(self, engine: str) -> str | None:
-        return super().unsupported_by(engine) or (None if self.scale else "scale=false")
+    def not_exported(self, engine: str) -> list[str]:
+        return [] if self.scale else ["scale=false"]
 
     def build(self, shape: Shape) -> Kernel:
         return SoftmaxAttention(shape.causal, self.fused, self.scale)
