@@ -26,13 +26,16 @@ SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward_width": 12, "dropout": 0.1, "window": 2}
 FRONTEND = {"width": 6, "char_width": 11}
 
-# Every kernel meets every encoder and decoder of a transducer; other models share them.
-KERNELS_OF = {
+# Every choice is made in a transducer. Other models, which have the same encoders, share them.
+SHARES = {
     "TaggerOptions": slice(1, None, 3),
     "PooledOptions": slice(2, None, 3),
     "MaskedOptions": slice(3, None, 3),
     "CausalOptions": slice(1, None, 2),
 }
+# Parts that compute the same in encoders and decoders, and have laws of their own.
+SAME_ON_BOTH_SIDES = ("norm", "norm_position", "activation")
+SIDE_SHARES = {"encoder": slice(1, None, 2), "decoder": slice(2, None, 2)}
 SAMPLE = 16  # models that mix all choices
 COVER = int(os.environ.get("REGARD_COVER", "0"))
 
@@ -241,10 +244,19 @@ def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[A
         own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
     for side, part in zip(sides, parts, strict=True):
         for name, values in choices(part).items():
-            if name == "attention" and options.__name__ in KERNELS_OF and not COVER:
-                values = [values[0], *values[KERNELS_OF[options.__name__]]]
-            own[f"{side}.{kind_of(part)}.{name}"] = values
+            own[f"{side}.{kind_of(part)}.{name}"] = _shared(options, side, name, values)
     return own
+
+
+def _shared(options: type[Options], side: str, name: str, values: list[Any]) -> list[Any]:
+    """The default and those other choices of a slot that this kind of model tries."""
+    if COVER or len(values) <= 3:
+        return values
+    if options.__name__ in SHARES:
+        return [values[0], *values[SHARES[options.__name__]]]
+    if name in SAME_ON_BOTH_SIDES:
+        return [values[0], *values[SIDE_SHARES[side]]]
+    return values
 
 
 def _paired(options: type[Options], reads: str) -> list[Tree]:
