@@ -44,13 +44,14 @@ class Engine(ABC):
     uses_threads = True
     plain = False
     max_source_length: int | None = None
+    source_section = "model.encoder.positions"  # the settings that limit the source length
     max_target_length: int | None = None
     module: nn.Module | None = None
 
     def check(self, length: int) -> None:
         """Raise UserError if a source of this length (tokens, EOS included) is too long."""
         if self.max_source_length is not None and length > self.max_source_length:
-            raise too_long(length, self.max_source_length, "model.encoder.positions")
+            raise too_long(length, self.max_source_length, self.source_section)
 
     @abstractmethod
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:

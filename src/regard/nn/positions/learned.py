@@ -28,12 +28,16 @@ class LearnedPosition(Position):
 
 
 def too_long(length: int, limit: int, section: str) -> UserError:
-    """Return the error for a sequence that has more tokens than there are learned positions."""
+    """Return the error for a sequence that has more tokens than a section has positions for.
+
+    section: the settings of learned positions, or of attention with weights per position.
+    """
+    is_attention = section.endswith("attention")
+    kind = "softmax" if is_attention else "sinusoidal"
     return UserError(
-        f"sequence of {length:,} tokens (incl. EOS) exceeds {section}.length={limit} learned "
-        "positions",
-        help=f"shorten the text, or train with {section}.length={length} or "
-        f"{section}.kind=sinusoidal",
+        f"sequence of {length:,} tokens (incl. EOS) exceeds {section}.length={limit} "
+        f"{'' if is_attention else 'learned '}positions",
+        help=f"shorten the text, or train with {section}.length={length} or {section}.kind={kind}",
     )
 
 
