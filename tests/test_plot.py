@@ -17,6 +17,8 @@ from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
+from regard.nn.norms.batch import BatchNorm
+from regard.nn.norms.vector import LayerNorm
 from regard.search import Beam, SearchRequest
 from regard.views.figures import tree_plot
 from regard.views.figures.style import styled
@@ -24,13 +26,16 @@ from regard.views.plots import (
     FIGURES,
     functions,
     masks,
+    norm_plots,
+    norm_statistics,
     optimizer_paths,
+    position_scores,
     schedule_plot,
     search_plot,
 )
 from regard.views.plots.plot_args import PlotArgs
 
-SLOW = ("optimizers",)
+SLOW = ("optimizers", "norm-statistics")
 
 
 def plot_command(what: str | None, out: Path | None, args: PlotArgs) -> None:
@@ -166,6 +171,38 @@ def test_what_sees_what() -> None:
     assert encoder[:, : masks.SOURCE_LENGTH].all() and not encoder[:, masks.SOURCE_LENGTH :].any()
     assert torch.equal(decoder, torch.ones_like(decoder).tril())
     assert cross[:, : masks.SOURCE_LENGTH].all() and not cross[:, masks.SOURCE_LENGTH :].any()
+
+
+def test_what_norms_average_over() -> None:
+    """Read off gradients: the features of a position, or a feature at all real positions."""
+    (row, token, feature), real = norm_plots.SHOWN, norm_plots._real()
+    layer = norm_plots.averaged_over(LayerNorm(norm_plots.FEATURES))
+    assert layer[row, token].all() and layer.sum() == norm_plots.FEATURES
+    batch = norm_plots.averaged_over(BatchNorm(norm_plots.FEATURES, 0.1))
+    assert torch.equal(batch[..., feature], real) and batch.sum() == real.sum()
+
+
+def test_gradients_of_a_new_model_by_the_position_of_norms() -> None:
+    """Before the branch, gradients fall towards the output and the stream grows; after it,
+    gradients near the output are larger, and the stream keeps its size (Xiong et al. 2020)."""
+    (pre, growing), (post, steady) = (norm_plots.at_the_start(place) for place in ("pre", "post"))
+    assert pre[-1] < 0.7 * pre[0] and post[-1] > 2 * pre[-1]
+    assert growing[-1] > 2 * growing[0] and steady == pytest.approx([1.0] * len(steady), rel=0.01)
+
+
+def test_scores_that_come_from_positions() -> None:
+    """By distance only, if nothing is learned per position; none without positions."""
+    for kind in position_scores.KINDS:
+        scores = position_scores.position_scores(position_scores.built(kind))
+        same = torch.allclose(scores[:, 1:, 1:], scores[:, :-1, :-1], atol=1e-4)
+        assert same == (kind not in ("learned", "floater"))
+        assert bool(scores.any()) == (kind != "none")
+
+
+def test_layer_norm_has_no_statistics_to_differ() -> None:
+    found = {kind: norm_statistics.train(kind, 12) for kind in norm_statistics.NORMS}
+    assert max(found["layer"][0]) == 0 < min(*found["batch"][0], *found["power"][0])
+    assert all(len(held_out) == 1 for _, _, held_out in found.values())
 
 
 def test_smoothed_labels_by_the_formula() -> None:

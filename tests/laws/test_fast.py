@@ -21,8 +21,10 @@ from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.kernel import Kernel
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import LayerNorm, Norm
-from regard.nn.positions import Position, SinusoidalPosition
+from regard.nn.norms import Norm
+from regard.nn.norms.vector import LayerNorm
+from regard.nn.positions import Position
+from regard.nn.positions.sinusoidal import SinusoidalPosition
 from regard.nn.quantize import quantize
 from regard.nn.residual import PreNorm, Residual
 from regard.search import Beam, SearchRequest, TokenConstraints
@@ -80,8 +82,11 @@ def test_standard_parts_make_a_side_with_a_fast_path(
 
 def plain(side: nn.Module) -> bool:
     """Whether each part of a side says of itself that the fused step knows it."""
-    kinds = (Kernel, Norm, Residual, Position, Score)
-    return all(_says(part) for part in side.modules() if isinstance(part, kinds))
+    kinds = (Kernel, Norm, Residual, Position, Score, FeedForward)
+    sizes = [part.sizes for part in side.modules() if hasattr(part, "sizes")]
+    return all(_says(part) for part in side.modules() if isinstance(part, kinds)) and all(
+        size.is_plain for size in sizes
+    )
 
 
 def _says(part: Any) -> bool:

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.shortlist_stepper import output_layer, shortlist_search
-from regard.models.max_length import SIDES, max_length
+from regard.models.max_length import SIDES, limiting_section, max_length
 from regard.nn.fast import fast
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.search.shortlist import Shortlist
@@ -37,6 +37,7 @@ class TorchEngine(Engine):
         self.uses_threads = uses_threads
         self.fork_safe = uses_threads and self.device.type == "cpu"
         self.max_source_length, self.max_target_length = (max_length(model, side) for side in SIDES)
+        self.source_section = limiting_section(model, "encoder")
         self._fast: tuple[Any, Any] | None = None
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:

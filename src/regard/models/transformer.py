@@ -47,6 +47,12 @@ class Stack(nn.Module):
         limits = [self.positions.length, self.kernel.length]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    @property
+    def limited_by(self) -> str:
+        """Return the section of the settings that limits the length."""
+        by_kernel = self.length is not None and self.length == self.kernel.length
+        return "attention" if by_kernel else "positions"
+
     def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
         """Return layers, positions and final norm, if the fused functions support all of them."""
         layers, norm = fused_stack(list(self.layers)), claim(self.norm, "fused")

@@ -146,6 +146,8 @@ def activate(x: Tensor, kind: str) -> Tensor:
     """Apply the activation function `kind` to x."""
     if kind == "relu":
         return torch.relu_(x)
+    if kind in ["tanh", "sigmoid"]:
+        return torch.tanh_(x) if kind == "tanh" else torch.sigmoid_(x)
     return gelu(x) if kind == "gelu" else silu(x)
 
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from regard.views.plots import (
     functions,
     masks,
+    norm_plots,
+    norm_statistics,
     optimizer_paths,
+    position_scores,
     position_table,
     schedule_plot,
     search_plot,
@@ -45,6 +48,25 @@ FIGURES = {
     ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
+    ),
+    "position-scores": FigureSpec(
+        "what each positional encoding adds to attention scores",
+        position_scores.plot_position_scores,
+        ("kinds",),
+    ),
+    "norm-axes": FigureSpec(
+        "which numbers of a padded batch layer norm and batch norm average over",
+        norm_plots.plot_norm_axes,
+    ),
+    "norm-gradients": FigureSpec(
+        "gradients and the residual stream of a new Transformer: pre-norm, post-norm, others",
+        norm_plots.plot_norm_gradients,
+        ("kinds",),
+    ),
+    "norm-statistics": FigureSpec(
+        "batch and running statistics over a training on text: layer, batch, PowerNorm",
+        norm_statistics.plot_norm_statistics,
+        ("kinds",),
     ),
     "attention-mask": FigureSpec("attention masks of a Transformer", masks.plot_masks),
     "activations": FigureSpec(
