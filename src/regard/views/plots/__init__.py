@@ -8,6 +8,7 @@ from regard.views.plots import (
     functions,
     masks,
     optimizer_paths,
+    patterns,
     position_table,
     schedule_plot,
     search_plot,
@@ -47,6 +48,11 @@ FIGURES = {
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
     ),
     "attention-mask": FigureSpec("attention masks of a Transformer", masks.plot_masks),
+    "attention-pattern": FigureSpec(
+        "attention patterns of all kernels, computed from gradients",
+        patterns.plot_patterns,
+        ("kinds",),
+    ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
     ),
