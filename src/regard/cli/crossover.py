@@ -3,15 +3,12 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.cli.command_options import Debug, Json
 from regard.core.errors import UserError, info
-
-if TYPE_CHECKING:
-    from regard.experiments.crossover.run_crossover import Crossover
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 

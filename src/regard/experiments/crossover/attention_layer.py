@@ -45,9 +45,7 @@ def kernel_options(kernel: str, length: int) -> KernelOptions:
 def build_layer(kernel: str, length: int, causal: bool) -> SelfAttention:
     """Return an attention layer with newly initialized weights."""
     options = kernel_options(kernel, length)
-    return SelfAttention(
-        HeadSizes(WIDTH, HEADS, HEADS), options.build(Shape(WIDTH, HEADS, causal))
-    )
+    return SelfAttention(HeadSizes(WIDTH, HEADS, HEADS), options.build(Shape(WIDTH, HEADS, causal)))
 
 
 def is_causal(kernel: str) -> bool:

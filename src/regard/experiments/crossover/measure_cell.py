@@ -4,6 +4,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -87,17 +88,18 @@ def _train(kernel: str, length: int, calls: int) -> tuple[float, float]:
 
 
 @torch.inference_mode()
-def _step(kernel: str, length: int) -> float:
-    """Return the seconds of the fastest decoding step at the end of a sequence."""
+def _step(kernel: str, length: int) -> float | None:
+    """Return the seconds of the fastest decoding step at the end of a sequence.
+
+    None if the sequence is too short for a step after the first, which may copy the past.
+    """
     decoding = Decoding(build_layer(kernel, length, causal=True).eval())
     x = torch.randn(ROWS, length, WIDTH)
     prefix = max(1, length - STEPS)
     for piece in x[:, :prefix].split(PIECE, 1):
         decoding.read(piece)
-    if prefix < length:
-        decoding.read(x[:, prefix : prefix + 1])  # may copy the past once
-    steps = [_seconds(lambda at=at: decoding.read(x[:, at : at + 1])) for at in range(prefix + 1, length)]
-    return min(steps, default=0.0)
+    times = [_seconds(partial(decoding.read, x[:, at : at + 1])) for at in range(prefix, length)]
+    return min(times[1:], default=None)
 
 
 def _seconds(call: Callable[[], object]) -> float:

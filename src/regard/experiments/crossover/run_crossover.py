@@ -57,8 +57,7 @@ class Crossover:
     def as_dict(self) -> dict[str, Any]:
         """Return the result as JSON. All values of a skipped cell are null."""
         rows = [
-            {"kernel": kernel, "length": length}
-            | ({**EMPTY} if cost is None else cost._asdict())
+            {"kernel": kernel, "length": length} | ({**EMPTY} if cost is None else cost._asdict())
             for kernel in self.kernels
             for length in self.lengths
             for cost in [self.cost(kernel, length)]

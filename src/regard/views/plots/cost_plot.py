@@ -24,6 +24,8 @@ def plot_costs(rows: Sequence[Row]) -> "Figure":
 
     rows: the rows of `crossover.json`. Skipped cells, whose values are None, are omitted.
     """
+    from matplotlib.ticker import LogLocator
+
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     lengths = sorted({row["length"] for row in rows})
     figure = new_figure(12.6, 4.6, "Attention kernels: cost over length")
@@ -36,6 +38,8 @@ def plot_costs(rows: Sequence[Row]) -> "Figure":
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=45)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.set_xlabel("length n")
         _mark_slopes(axes, lengths, [y for _, ys in points.values() for y in ys])
