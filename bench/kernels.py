@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from math import isqrt
+from pathlib import Path
 from typing import Any
 
 from surroundings import RESULTS, machine
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--heads", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kernels", default=",".join(KERNELS))
+    parser.add_argument("--out", type=Path, default=RESULTS / "kernels.json")
     args = parser.parse_args()
     kernels = args.kernels.split(",")
     jobs = [(name, LENGTH) for name in (EXPLICIT, FUSED, *kernels)]
@@ -45,9 +47,9 @@ def main() -> int:
     rows.append(decoding(steps, step_memory))
     for row in rows:
         print(line(row), flush=True)
-    RESULTS.mkdir(exist_ok=True)
+    args.out.parent.mkdir(exist_ok=True)
     record = {"machine": machine() | {"threads": args.threads}, "heads": args.heads, "rows": rows}
-    (RESULTS / f"kernels-{args.heads}-heads.json").write_text(json.dumps(record, indent=1) + "\n")
+    args.out.write_text(json.dumps(record, indent=1) + "\n")
     return int(not all(bar["met"] for row in rows for bar in row["bars"]))
 
 
