@@ -36,10 +36,11 @@ def main() -> int:
     parser.add_argument("--heads", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kernels", default=",".join(KERNELS))
+    parser.add_argument("--steps-only", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS / "kernels.json")
     args = parser.parse_args()
-    kernels = args.kernels.split(",")
-    jobs = [(name, LENGTH) for name in (EXPLICIT, FUSED, *kernels)]
+    kernels = [] if args.steps_only else args.kernels.split(",")
+    jobs = [(name, LENGTH) for name in (EXPLICIT, FUSED, *kernels) if kernels]
     jobs += [(name, LONGER) for name in kernels]
     found, memory = take_turns([(encoder, *job) for job in jobs], args)
     steps, step_memory = take_turns([(decoder, "linear", n) for n in STEP_LENGTHS], args)
@@ -81,7 +82,7 @@ def encoder(name: str, length: int, args: Any, pipe: Any) -> None:
 
     from regard.data.tensors.padded import Padded
 
-    start(args)
+    start(args.threads)
     model = options(name, length, args.heads, "encoder").build()
 
     def run(n: int) -> None:
@@ -95,7 +96,7 @@ def decoder(name: str, length: int, args: Any, pipe: Any) -> None:
     """Times decoding steps after a prefix whenever it is asked."""
     import torch
 
-    start(args)
+    start(1)  # a step is too small for several threads; searches use one per step
     model = options(name, length + STEPS, args.heads, "decoder").build().eval()
     x = torch.randn(1, length + STEPS, 64)
     with torch.inference_mode():
@@ -109,12 +110,12 @@ def decoder(name: str, length: int, args: Any, pipe: Any) -> None:
         serve(pipe, run, run)
 
 
-def start(args: Any) -> None:
+def start(threads: int) -> None:
     import torch
 
     from regard.core.memory import tune_malloc
 
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(threads)
     tune_malloc()
     torch.manual_seed(0)
 
