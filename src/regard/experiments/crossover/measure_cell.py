@@ -75,7 +75,8 @@ def _train(kernel: str, length: int, calls: int) -> tuple[float, float]:
     """Return the seconds of the fastest forward and of the fastest backward pass."""
     layer = build_layer(kernel, length, causal=False)
     x = torch.randn(ROWS, length, WIDTH, requires_grad=True)
-    forwards, backwards = [], []
+    forwards: list[float] = []
+    backwards: list[float] = []
     end = time.perf_counter() + 2 * SECONDS
     while not forwards or (len(forwards) < calls and time.perf_counter() < end):
         began = time.perf_counter()

@@ -72,14 +72,15 @@ def _points(
 
 def _mark_slopes(axes: "Axes", lengths: Sequence[int], costs: Sequence[float]) -> None:
     """Draw lines that grow like n and n^2 in the lower right corner of a panel."""
-    if len(lengths) < 2 or not costs:
+    if len(lengths) < 2 or not costs or min(costs) == max(costs):
         return
     bottom, top = min(costs), max(costs)
     first, last = lengths[len(lengths) // 2], lengths[-1]
     for power, name in ((1, "~ n"), (2, "~ n²")):
-        end = bottom * (last / first) ** power
-        axes.plot([first, last], [bottom, end], color=FAINT, linewidth=1, linestyle=(0, (1, 2)))
-        axes.text(last, end, f" {name}", color=FAINT, fontsize=8, va="center")
+        x = min(last, first * (top / bottom) ** (1 / power))  # where the line leaves the panel
+        y = bottom * (x / first) ** power
+        axes.plot([first, x], [bottom, y], color=FAINT, linewidth=1, linestyle=(0, (1, 2)))
+        axes.text(x, y, f" {name}", color=FAINT, fontsize=8, va="center")
     axes.set_ylim(bottom / 1.5, top * 1.5)
 
 
