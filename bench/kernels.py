@@ -5,7 +5,9 @@ An encoder of 2 layers, width 64, with 2 rows of 4,096 and of 8,192 positions, f
 then single decoding steps after 1,024 and after 8,192 tokens. Each model stays in a process of its
 own. The processes take turns, so drift of the machine hits all alike. Ratios are
 reported twice: of the fastest rounds, which the bars are held against (other work on the machine
-only slows rounds down), and as the median over rounds of the ratio within a round.
+only slows rounds down), and as the median over rounds of the ratio within a round. "processor"
+ratios compare processor time, which other work disturbs less; with --threads 1 only, since idle
+threads of OpenMP spin. No bar is held against them.
 """
 
 import argparse
@@ -26,6 +28,7 @@ FAST = ("local", "linear", "linformer", "performer")  # >= 5 x faster, <= 1/6 of
 LEAN = ("bigbird", "longformer", "reformer")  # not slower, <= 1/3 of the memory
 KERNELS = (*FAST, *LEAN, "block", "nystrom", "strided")
 GROWTH, STRIDED_GROWTH = 2.3, 2**1.5 * 1.15  # from 4k to 8k
+PROCESSOR = "processor"
 STEP_LENGTHS, STEP_GROWTH, STEPS = (1024, 8192), 1.15, 64
 
 
@@ -64,13 +67,15 @@ def take_turns(jobs: list[tuple[Any, ...]], args: Any) -> tuple[dict, dict]:
         pipes.append(ours)
     names = [tuple(job) for _, *job in jobs]
     times: dict = {name: [] for name in names}
+    times |= {(PROCESSOR, *name): [] for name in names}
     memory = {}
     for turn in range(args.rounds + 1):
         for name, pipe in zip(names, pipes, strict=True):
             pipe.send(True)
-            seconds, memory[name] = pipe.recv()
+            seconds, processor, memory[name] = pipe.recv()
             if turn:
                 times[name].append(seconds)
+                times[PROCESSOR, *name].append(processor)
     for pipe in pipes:
         pipe.send(False)
     return times, memory
@@ -127,10 +132,10 @@ def serve(pipe: Any, warm_up: Any, run: Any) -> None:
     warm_up()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while pipe.recv():
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         run()
-        seconds = time.perf_counter() - began
-        pipe.send((seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+        spent = (time.perf_counter() - began, time.process_time() - used)
+        pipe.send((*spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
 
 
 def options(name: str, length: int, heads: int, side: str) -> Any:
@@ -172,6 +177,13 @@ def compare(name: str, times: dict, memory: dict) -> dict[str, Any]:
         "x as fast as fused": round(fastest(times[FUSED, LENGTH], times[at]), 2),
         "x less memory than explicit": round(lean, 2),
         "x less memory than fused": round(memory[FUSED, LENGTH] / memory[at], 2),
+        "processor explicit": round(
+            fastest(times[PROCESSOR, EXPLICIT, LENGTH], times[PROCESSOR, *at]), 2
+        ),
+        "processor fused": round(
+            fastest(times[PROCESSOR, FUSED, LENGTH], times[PROCESSOR, *at]), 2
+        ),
+        "processor 4k to 8k": round(fastest(times[PROCESSOR, *longer], times[PROCESSOR, *at]), 2),
         "4k to 8k": round(growth, 2),
         "4k to 8k by rounds": round(median_ratio(times[longer], times[at]), 2),
         "memory 4k to 8k": round(memory[longer] / memory[at], 2),
@@ -187,6 +199,7 @@ def decoding(times: dict, memory: dict) -> dict[str, Any]:
         "kernel": "linear, one decoding step",
         "ms": round(1000 * min(times[short]) / STEPS, 3),
         "1k to 8k": round(growth, 3),
+        "processor 1k to 8k": round(fastest(times[PROCESSOR, *long], times[PROCESSOR, *short]), 3),
         "1k to 8k by rounds": round(median_ratio(times[long], times[short]), 3),
         "MB": [round(memory[key], 2) for key in (short, long)],
         "bars": [bar("growth", growth, STEP_GROWTH, below=True)],
