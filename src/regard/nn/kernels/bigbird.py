@@ -59,11 +59,13 @@ class BigBirdAttention(DenseAttention):
         size, window, first, _ = self.blocks
         query, key = at_q[:, None] // size, (at_k // size)[:, None]  # (T, 1), (R|1, 1, S)
         count = int(max(query.max(), key.max())) + 1
-        found, chosen = self._random(count, mask)  # (R|1, c, r)
-        random = torch.zeros(len(found), count, count, dtype=torch.bool, device=at_q.device)
+        blocks = torch.arange(int(query.min()), int(query.max()) + 1, device=at_q.device)
+        found, chosen = self._random(blocks, count, mask)  # (R|1, blocks, r)
+        random = torch.zeros(len(found), len(blocks), count, dtype=torch.bool, device=at_q.device)
         random.scatter_(2, found, chosen)
         row = torch.arange(len(random), device=at_q.device)[:, None, None]
-        visible = random[row, query, key] | ((query - key).abs() <= window) | (key < first)
+        chosen = random[row, query - blocks[0], key]
+        visible = chosen | ((query - key).abs() <= window) | (key < first)
         return visible if self.causal else visible | (query < first)
 
     def forward(
@@ -87,7 +89,8 @@ class BigBirdAttention(DenseAttention):
         R, n, size = len(q), q.shape[2], self.blocks.size
         count = -(-n // size)
         first, after = min(self.blocks.first, count), 0 if self.causal else self.blocks.window
-        random, chosen = self._random(count, mask)  # (R|1, c, r)
+        every = torch.arange(count, device=q.device)
+        random, chosen = self._random(every, count, mask)  # (R|1, c, r)
         random, chosen = random.expand(R, -1, -1), chosen.expand(R, -1, -1)
         lists = []
         for x in (k, v):
@@ -126,14 +129,14 @@ class BigBirdAttention(DenseAttention):
             visible = visible & (at_k.unsqueeze(2) <= at_q.unsqueeze(-1))
         return at_k, visible
 
-    def _random(self, count: int, mask: AttentionMask) -> tuple[Tensor, Tensor]:
-        """Return r random blocks of each block (R|1, c, r), and which of them count.
+    def _random(self, blocks: Tensor, count: int, mask: AttentionMask) -> tuple[Tensor, Tensor]:
+        """Return r random blocks, of `count`, of each of these blocks (R|1, blocks, r).
 
-        A row of few blocks has fewer candidates: blocks that are neither near nor global.
+        Also return which of them count. A row of few blocks has fewer candidates: blocks that are
+        neither near nor global.
         """
         _, window, first, wanted = self.blocks
-        block = torch.arange(count, device=self.seed.device)
-        query, key = block[:, None], block[None]
+        query, key = blocks[:, None], torch.arange(count, device=blocks.device)[None]
         free = (key < query - window) if self.causal else (query - key).abs() > window
         free = (free & (key >= first))[None]
         if mask.real is not None and not self.causal:

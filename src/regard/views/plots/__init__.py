@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.views.plots import (
+    attention_ideas,
     functions,
     masks,
     norm_plots,
     norm_statistics,
     optimizer_paths,
+    patterns,
     position_scores,
     position_table,
     schedule_plot,
@@ -69,6 +71,26 @@ FIGURES = {
         ("kinds",),
     ),
     "attention-mask": FigureSpec("attention masks of a Transformer", masks.plot_masks),
+    "attention-pattern": FigureSpec(
+        "attention patterns of all kernels, computed from gradients",
+        patterns.plot_patterns,
+        ("kinds",),
+    ),
+    "attention-scale": FigureSpec(
+        "why scores are divided by sqrt(d): scores and largest weights over the width",
+        attention_ideas.plot_scale,
+    ),
+    "attention-order": FigureSpec(
+        "linear attention: (Q K^T) V and Q (K^T V), with the sizes in between",
+        attention_ideas.plot_order,
+    ),
+    "performer": FigureSpec(
+        "random features: attention maps and their error over the number of features",
+        attention_ideas.plot_performer,
+    ),
+    "convolution": FigureSpec(
+        "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
     ),
