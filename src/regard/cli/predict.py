@@ -1,5 +1,7 @@
 """The command `regard predict`."""
 
+import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -119,6 +121,13 @@ def predict(
     **search: Any,
 ) -> None:
     """Run a model on texts or files: regard predict runs/g2p-1 attention"""
+    option.check_texts(texts, input, "predict")
+    special = (output, token_scores, alignments, source_column, target_column, threshold, settings)
+    special += (sample, prefix, require, ban, input_json, alternatives, ensemble, shard)
+    if texts and not any((*special, shortlist, shortlist_file)):
+        format = nbest, json_lines
+        if _predict_quickly(model, texts, format, engine, quantize, search):
+            return
     from regard.core import parallel
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.ensembles import build_ensemble
@@ -127,7 +136,6 @@ def predict(
     from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Constraints
 
-    option.check_texts(texts, input, "predict")
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     options = PredictOptions(
         model=model,
@@ -157,3 +165,33 @@ def predict(
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
         predict_job(predictor, options, shard_of_process)
+
+
+def _predict_quickly(
+    model: str,
+    texts: list[str],
+    format: tuple[int, bool],
+    engine: str | None,
+    quantize: str | None,
+    search: dict[str, Any],
+) -> bool:
+    """Print the predictions without torch; return False, without output, if that is impossible.
+
+    format: number of predictions per text, and whether to print JSON.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1":  # every process predicts a shard
+        return False
+    from regard.exchange.quick_predict import quick_predict
+    from regard.inference.prediction.output_lines import OutputFormat
+    from regard.inference.prediction.prediction_warnings import PredictionWarnings
+    from regard.tasks.values import InputItem
+
+    found = quick_predict(Path(model), texts, format[0], engine, quantize, search)
+    if found is None:
+        return False
+    warnings = PredictionWarnings()
+    for text, prediction in zip(texts, found, strict=True):
+        warnings.add(prediction)
+        sys.stdout.write(OutputFormat(*format).line(InputItem(text, text), prediction, list))
+    warnings.print()
+    return True
