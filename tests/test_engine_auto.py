@@ -91,12 +91,12 @@ def test_auto_leaves_what_is_too_long_to_torch(
     chance = random.Random(5)
     many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
     assert auto.predict(many) == model.predict(many)
-    assert auto.model_.save_choice() == ["ctranslate2", None] and given
+    assert auto.predictor_.engine.save_choice() == ["ctranslate2", None] and given
     given.clear()
-    again = auto.predict(["abc", "abcabcabc"], batch_size=1)
-    assert again == model.predict(["abc", "abcabcabc"], batch_size=1)
+    for text in ("abc", "abcabcabc"):
+        assert auto.predict([text]) == model.predict([text])
     assert [len(source.data[0]) for source in given] == [4]  # abc and the end
-    engine = auto.model_.engine
+    engine = auto.predictor_.engine.engine
     engine.engine.max_target_length = 20
     given.clear()
     for length, limit, fits in ((6, 20, 1), (7, 20, 0), (6, 21, 0)):
@@ -111,13 +111,13 @@ def test_the_engine_of_a_first_part_is_taken_again(
 ) -> None:
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    auto = regard.load(model.folder_, engine="auto").model_
+    auto = regard.load(model.folder_, engine="auto").predictor_.engine
     auto.restore_choice(None)
     assert auto.save_choice() is None and auto.engine is auto.torch
     auto.restore_choice(["ctranslate2", "int8"])
     assert isinstance(auto.engine.engine, CTranslate2Engine)
     assert auto.save_choice() == ["ctranslate2", "int8"]
-    monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # nothing is measured any more
+    monkeypatch.setattr(auto_engine.AutoEngine, "_select", None)  # nothing is measured any more
     assert list(auto.map_batches(lambda engine, part: engine, [list(range(500))])) == [auto.engine]
     auto.restore_choice(["torch", None])
     assert auto.engine is auto.torch and auto.save_choice() == ["torch", None]

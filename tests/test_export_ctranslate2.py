@@ -23,6 +23,7 @@ from regard.exchange.export.parity import parity
 from regard.inference import predictor
 from regard.inference.open_engine import open_engine
 from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
+from regard.search.search import PlainBeam
 from regard.storage.export_folder import write_export
 
 from .exportable import KINDS, limits_of, random_model, sources
@@ -46,7 +47,9 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
         assert [h.truncated for h in one] == [h.truncated for h in other]
     assert isinstance(engine, CTranslate2Engine)
-    own = engine._search(source, limits.tolist(), beam, options.length_penalty)
+    rows = [row[:n] for row, n in zip(source.data.tolist(), source.mask.sum(1), strict=True)]
+    plain = PlainBeam(beam, options.length_penalty)
+    own = engine.beam_search.search(rows, limits.tolist(), plain)
     assert sum(found is not None for found in own) >= 20
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from regard.nn.capture_hooks import is_recording
 from regard.nn.fast import fast
 from regard.search.callbacks import remap_rows
 from regard.search.search import PlainBeam, Search, SearchRequest, SearchResult
+
+GROUP_ROWS = 64  # sources that Python prepares at once
 
 
 class CTranslate2Engine(Engine):
@@ -40,38 +43,50 @@ class CTranslate2Engine(Engine):
         self.max_target_length = self.beam_search.max_target_length
         self._pool: ThreadPoolExecutor | None = None
         self._stepper: Any = None
-        self._lock = threading.Lock()
+        self._lock, self._local = threading.Lock(), threading.local()
 
     def check(self, length: int) -> None:
         """Raise UserError if a source has more tokens than the export has positions."""
         self.beam_search.check(length)
 
+    def unsupported(self, search: Search, request: SearchRequest) -> str | None:
+        if request.constraints is not None:
+            return "constraints"
+        return None if search.plain_beam() else f"this {search.kind} search"
+
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        request, plain = self.fit_request(request), search.plain_beam()
+        plain = search.plain_beam()
         if request.constraints is not None or plain is None:
-            return search.run(self.stepper(), request)
+            return search.run(self.stepper(), self.fit_request(request))
         (source, limits), nbest = request.sequences(), request.nbest
-        rows, plain = _rows(source), PlainBeam(max(plain.beam, nbest), plain.length_penalty)
-        max_lengths = limits.clamp(min=1).tolist()
-        found = self.beam_search.search(rows, max_lengths, plain, self._batch_size(len(rows)))
+        self.check(source.data.shape[1])
+        plain = PlainBeam(max(plain.beam, nbest), plain.length_penalty)
+        most = self.beam_search.max_target_length
+        max_lengths = [max(1, min(limit, most)) for limit in limits.tolist()]
+        size = self._batch_size(len(max_lengths))
+        found = self.beam_search.search(_rows(source), max_lengths, plain, size)
         fallback = [b for b, hypotheses in enumerate(found) if hypotheses is None]
         if fallback:
             some = Padded(source.data[fallback], source.mask[fallback])
             rest = replace(request, source=some, limits=limits[fallback])
             rest = replace(rest, on_step=remap_rows(request.on_step, fallback))
-            for b, hypotheses in zip(fallback, search.run(self.stepper(), rest), strict=True):
+            again = search.run(self.stepper(), self.fit_request(rest))
+            for b, hypotheses in zip(fallback, again, strict=True):
                 found[b] = hypotheses
         return [hypotheses[:nbest] for hypotheses in found if hypotheses is not None]
 
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        """Return the result of `work` for each batch, in order.
+        """Return the result of `work`, a list with an element per source, for each batch, in order.
 
-        There is one thread more than translators, so that a batch always waits for a translator
-        while Python builds the next batch or the predictions of the last.
+        Small batches are handed to CTranslate2 in groups, which it divides again. There is one
+        thread more than translators: it waits with the next group while the other threads wait for
+        CTranslate2, or build predictions.
         """
-        run_batch = partial(work, self)
         if len(parts) < 2 or is_recording() or is_ablating():
-            return map(run_batch, parts)
+            return map(partial(work, self), parts)
+        groups = _groups(parts)
+        if len(groups) == 1:
+            return self._run_group(work, groups[0])
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(
@@ -80,7 +95,17 @@ class CTranslate2Engine(Engine):
                     initializer=torch.set_num_threads,
                     initargs=(1,),
                 )
-        return self._pool.map(run_batch, parts)
+        return chain.from_iterable(self._pool.map(partial(self._run_group, work), groups))
+
+    def _run_group(self, work: BatchWork[Any], group: list[list[int]]) -> list[Any]:
+        """Return the result of each batch of a group."""
+        self._local.batch_size = max(map(len, group))
+        try:
+            found = work(self, [row for part in group for row in part])
+        finally:
+            self._local.batch_size = None
+        ends = [*accumulate(map(len, group))]
+        return [found[end - len(part) : end] for part, end in zip(group, ends, strict=True)]
 
     def stepper(self) -> Any:
         """Return the torch model with the exported weights."""
@@ -92,11 +117,19 @@ class CTranslate2Engine(Engine):
         return self._stepper
 
     def _batch_size(self, rows: int) -> int:
-        """Return the batch size that keeps all free translators busy.
+        """Return the sources per batch: as in the groups, or so that all translators are busy."""
+        planned: int | None = getattr(self._local, "batch_size", None)
+        return planned or math.ceil(rows / min(self.translators, torch.get_num_threads()))
 
-        In the threads of `map_batches`, torch has one thread: the others have their own batches.
-        """
-        return math.ceil(rows / min(self.translators, torch.get_num_threads()))
+
+def _groups(parts: list[list[int]]) -> list[list[list[int]]]:
+    """Return the batches in groups of about GROUP_ROWS sources."""
+    groups: list[list[list[int]]] = []
+    for part in parts:
+        if not groups or sum(map(len, groups[-1])) + len(part) > GROUP_ROWS:
+            groups.append([])
+        groups[-1].append(part)
+    return groups
 
 
 def _rows(source: Padded) -> list[list[int]]:

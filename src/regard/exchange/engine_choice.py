@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from regard.core.errors import UserError
-from regard.exchange.auto_engine import AutoEngine
+from regard.core.errors import UserError, info
+from regard.exchange.auto_engine import AutoEngine, EngineChoice
+from regard.exchange.dev_metric import DevMetric
 from regard.exchange.export import cached_export
+from regard.inference.engine import Engine
 from regard.inference.open_engine import open_engine
 from regard.inference.predictor import Predictor
 from regard.inference.shortlisted import with_shortlist
@@ -34,12 +36,17 @@ def _run_by(predictor: Predictor, engine: str, quantize: str | None) -> None:
     """Replace the engine of a predictor. Export the model for the engine if needed."""
     task, folder = predictor.task.kind, predictor.folder
     if not predictor.task.exportable:
+        if engine == "auto":
+            info(f"engine auto: using torch, the only engine for {task} models")
+            return
         raise UserError(f"engine {engine}: {task} models need engine torch")
     if engine != "auto":
         predictor.engine = open_engine(cached_export(predictor, engine, quantize))
         return
     if quantize is not None:
         raise UserError(f"quantize {quantize}: engine auto tries int8 by itself; omit it")
-    predictor.engine = AutoEngine(
-        predictor.engine, lambda choice: load_predictor(folder, *choice).engine
-    )
+
+    def load(choice: EngineChoice) -> Engine:
+        return load_predictor(folder, *choice).engine
+
+    predictor.engine = AutoEngine(predictor.engine, load, folder, DevMetric(predictor))

@@ -25,7 +25,7 @@ from regard.data.tokenizers.word_pieces import MARKER, WordPieces, append_eos, d
 MAX_TEXTS = 500_000  # texts to train on, enough for a vocabulary of 32,000
 MAX_CHARACTERS = 100_000_000  # to train on; sentencepiece needs several times this memory
 
-MAX_UNCACHED = 2  # texts that are encoded faster without the cache of words
+MAX_ALONE = 16  # texts or words that are encoded one by one
 
 # Sentencepiece reserves these characters and would lose them, so they are replaced by
 # characters from the end of the private use area.
@@ -75,6 +75,8 @@ class SubwordTokenizer(PieceTokenizer):
         self._words = WordPieces(self._encode_hidden, space) if by_word and space != UNK else None
 
     def _encode_hidden(self, hidden: list[str]) -> list[list[int]]:
+        if len(hidden) <= MAX_ALONE:  # for a list, sentencepiece starts a thread
+            return [self._processor.encode(text, out_type=int) for text in hidden]
         ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
         return ids
 
@@ -90,7 +92,7 @@ class SubwordTokenizer(PieceTokenizer):
         return self._encode_hidden([text.translate(HIDE) for text in texts])
 
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._words is None or len(texts) <= MAX_UNCACHED:
+        if self._words is None or len(texts) == 1:
             return super().encode_flat(texts, end)
         joined = " ".join(texts)
         if any(character in joined for character in RESERVED):

@@ -56,7 +56,7 @@ class TextReader:
 
     def unknown(self, source: str, row: np.ndarray | None = None) -> tuple[str, ...]:
         """Return the out-of-vocabulary tokens of a source. row: encoded source, if available."""
-        if row is not None and not (row == UNK).any():
+        if row is not None and UNK not in row.tolist():
             return ()
         text = self.read(source)
         ids = self.tokenizer.encode(text)
