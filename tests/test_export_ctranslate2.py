@@ -292,3 +292,25 @@ def test_corruption_is_an_error(exported: Any, tmp_path: Path) -> None:
     (copy / "export.json").write_text('{"format": 99, "engine": "ctranslate2", "version": "9.9"}')
     with pytest.raises(UserError, match=r"exported by a newer version, regard 9\.9"):
         regard.load(copy)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 32])
+def test_batches_are_translated_as_planned(
+    batch_size: int, exported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 gets groups of batches and divides them; the order of the answers stays."""
+    model, folder = exported("pre")
+    loaded, given = regard.load(folder), []
+    search = loaded.model_.beam_search
+    translator = search.translator
+
+    class Watched:
+        def translate_batch(self, rows: Any, **options: Any) -> Any:
+            given.append((len(rows), options["max_batch_size"]))
+            return translator.translate_batch(rows, **options)
+
+    monkeypatch.setattr(search, "translator", Watched())
+    texts = ["abcdefghijkl"[: 1 + n % 11] + "xyz"[n % 3] for n in range(150)]
+    assert loaded.predict(texts, batch_size=batch_size) == model.predict(texts)
+    assert max(size for _, size in given) == batch_size
+    assert sum(rows for rows, _ in given) == 150 and max(rows for rows, _ in given) <= 64

@@ -122,9 +122,12 @@ def predict(
 ) -> None:
     """Run a model on texts or files: regard predict runs/g2p-1 attention"""
     option.check_texts(texts, input, "predict")
-    special = (output, token_scores, alignments, source_column, target_column, threshold, settings)
-    special += (sample, prefix, require, ban, input_json, alternatives, ensemble, shard)
-    if texts and not any((*special, shortlist, shortlist_file)):
+    special = (
+        *(output, token_scores, alignments, source_column, target_column, threshold, settings),
+        *(sample, prefix, require, ban, input_json, alternatives, ensemble, shard),
+        *(shortlist, shortlist_file),
+    )
+    if texts and not any(special):
         format = nbest, json_lines
         if _predict_quickly(model, texts, format, engine, quantize, search):
             return

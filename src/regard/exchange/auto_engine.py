@@ -111,7 +111,15 @@ class AutoEngine(Engine):
         return self.torch if choice == TORCH else FallbackEngine(self.load(choice), self.torch)
 
     def _select(self, trial: "SpeedTrial") -> None:
-        """Use the fastest engine whose predictions are good enough; print and keep the speeds."""
+        """Use the fastest engine, and keep the selection for this machine."""
+        engine, chosen, why = self._fastest(trial)
+        info(f"engine auto: {why}; using {chosen}")
+        self._use(engine, chosen)
+        if self.folder is not None:
+            save_record(self.folder, {"choice": [*chosen], "why": why})
+
+    def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice, str]:
+        """Return the fastest engine whose predictions are good enough, and all speeds."""
         trial.run(self.torch)  # warm up
         trial.grow(self.torch)
         expected, best = trial.run(self.torch)
@@ -131,11 +139,7 @@ class AutoEngine(Engine):
             measured.append(f"{choice} {speed:.3g}{remark}")
             if is_good and speed > best:
                 engine, best, chosen = candidate, speed, choice
-        why = f"{', '.join(measured)} sources/s"
-        info(f"engine auto: {why}; using {chosen}")
-        self._use(engine, chosen)
-        if self.folder is not None:
-            save_record(self.folder, {"choice": [*chosen], "why": why})
+        return engine, chosen, f"{', '.join(measured)} sources/s"
 
     def _judge(self, engine: Engine, choice: EngineChoice, agreement: float) -> tuple[bool, str]:
         """Return whether the predictions of an engine are good enough, and a remark.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from regard.core.errors import UserError, info
-from regard.exchange.auto_engine import AutoEngine, EngineChoice
+from regard.exchange.auto_engine import MIN_SOURCES, AutoEngine, EngineChoice
 from regard.exchange.dev_metric import DevMetric
 from regard.exchange.export import cached_export
 from regard.inference.engine import Engine
@@ -30,6 +30,21 @@ def load_predictor(
     if engine not in (None, "torch") and read_export(predictor.folder) is None:
         _run_by(predictor, engine, quantize)
     return with_shortlist(predictor, shortlist) if shortlist else predictor
+
+
+def select_engine(predictor: Predictor) -> None:
+    """Let engine auto select an engine now, on the dev set, instead of on the texts to come."""
+    engine = predictor.engine
+    if engine.save_choice() is not None or not predictor.task.exportable:
+        return
+    sources = [example.source for example in DevMetric(predictor).examples]
+    if len(sources) >= MIN_SOURCES:
+        predictor.predict(sources)
+    else:
+        info(
+            f"engine auto: using torch: the dev set of {predictor.folder} is not available, or has "
+            f"fewer than {MIN_SOURCES} examples"
+        )
 
 
 def _run_by(predictor: Predictor, engine: str, quantize: str | None) -> None:
