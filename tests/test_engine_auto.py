@@ -138,7 +138,8 @@ def test_a_choice_is_kept_for_the_machine(
     """Another processor measures again; an engine that is no longer there is not used."""
     model, folder = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    engine_records.save_record(folder, {"choice": ["ctranslate2", None], "why": "as measured"})
+    choice = engine_records.EngineChoice("ctranslate2")
+    engine_records.save_record(folder, engine_records.EngineRecord(choice, "as measured"))
 
     def auto(path: Path = folder, load: Any = lambda choice: open_engine(folder)) -> Any:
         return auto_engine.AutoEngine(TorchEngine(model.model_), load, path)
@@ -171,7 +172,8 @@ def test_a_selection_is_saved(
     monkeypatch.setattr(auto_engine.SpeedTrial, "run", _always_faster(auto_engine.SpeedTrial.run))
     regard.load(model.folder_, engine="auto").predict(["abc", "de"] * 100)
     record = engine_records.load_record(model.folder_)
-    assert record["choice"] == ["ctranslate2", None] and "sources/s" in record["why"]
+    assert record is not None
+    assert record.choice == ("ctranslate2", None) and "sources/s" in record.why
     assert regard.load(model.folder_, engine="auto").predictor_.engine.save_choice() == [
         "ctranslate2",
         None,
@@ -224,6 +226,7 @@ def test_torch_runs_what_the_engine_does_not_support(exported: Any, capsys: Any)
     engine = FallbackEngine(open_engine(folder), torch_engine)
     request = SearchRequest(pad([[6, 7, EOS]]), torch.tensor([12]))
     constrained = replace(request, constraints=[TokenConstraints(prefix=(8,))])
+    capsys.readouterr()  # of the export
     for _ in range(2):
         assert engine.run(Beam(), constrained) == torch_engine.run(Beam(), constrained)
         covering = Beam(coverage_penalty=0.5)
@@ -249,6 +252,18 @@ def test_auto_captures_and_evaluates_like_torch(
     with regard.capture(auto) as captured:
         assert auto.predict(["abc"]) == model.predict(["abc"])
     assert len(captured.calls["decoder.layers.0.cross"])
+
+
+@pytest.mark.parametrize("option", ["--ensemble", "--token-scores"])
+def test_auto_uses_torch_for_what_only_torch_has(
+    option: str, exported: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _ = exported("pre")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    more = (option, model.folder_) if option == "--ensemble" else (option, "--json")
+    said = command("predict", model.folder_, "abc", "--engine", "auto", *more)
+    assert said.code == 0 and f"engine auto: using torch, which {option} needs" in said.err
+    assert said.out == command("predict", model.folder_, "abc", *more).out
 
 
 def test_auto_uses_torch_for_labels(models: Any, capsys: Any) -> None:

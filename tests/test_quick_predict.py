@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import regard
+from regard.exchange.engine_records import EngineChoice, EngineRecord, save_record
 from regard.exchange.export import cached_export
 from regard.exchange.quick_predict import quick_predict
 
@@ -96,7 +97,7 @@ def test_errors_are_left_to_the_usual_path(exported: Any, command: Any, tmp_path
 
 
 def test_a_run_folder_uses_its_export_in_the_cache(
-    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     model, folder = exported("pre")
     text = next(text for text in words(50) if quick(folder, [text]))
@@ -105,3 +106,8 @@ def test_a_run_folder_uses_its_export_in_the_cache(
     assert quick_predict(*ask) is None
     cached_export(model.predictor_, "ctranslate2", None)
     assert quick_predict(*ask) == quick(folder, [text])
+    auto = (*ask[:3], "auto", None, {})
+    assert quick_predict(*auto) is None  # nothing is selected yet
+    save_record(model.folder_, EngineRecord(EngineChoice("ctranslate2"), "as measured"))
+    assert quick_predict(*auto) == quick(folder, [text])
+    assert "engine auto: using ctranslate2, selected earlier" in capsys.readouterr().err

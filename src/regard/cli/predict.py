@@ -16,6 +16,7 @@ from regard.cli.union_options import (
     with_parameters,
     with_search,
 )
+from regard.core.errors import info
 
 constraint = partial(typer.Option, rich_help_panel="Constraints")
 speed = partial(typer.Option, rich_help_panel=option.SPEED)
@@ -123,8 +124,8 @@ def predict(
     """Run a model on texts or files: regard predict runs/g2p-1 attention"""
     option.check_texts(texts, input, "predict")
     special = (
-        *(output, token_scores, alignments, source_column, target_column, threshold, settings),
-        *(sample, prefix, require, ban, input_json, alternatives, ensemble, shard),
+        *(output, token_scores, alignments, source_column, target_column, settings, sample),
+        *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
         *(shortlist, shortlist_file),
     )
     if texts and not any(special):
@@ -139,6 +140,10 @@ def predict(
     from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Constraints
 
+    torch_only = "--ensemble" if ensemble else "--token-scores"
+    if engine == "auto" and (ensemble or token_scores):
+        info(f"engine auto: using torch, which {torch_only} needs")
+        engine = None
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     options = PredictOptions(
         model=model,

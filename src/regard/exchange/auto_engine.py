@@ -4,25 +4,14 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from regard.core.errors import UserError, info
 from regard.exchange.dev_metric import DevMetric
-from regard.exchange.engine_records import load_record, save_record
+from regard.exchange.engine_records import EngineChoice, EngineRecord, load_record, save_record
 from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.fallback_engine import FallbackEngine
 from regard.search.search import Search, SearchRequest, SearchResult
-
-
-class EngineChoice(NamedTuple):
-    """The name of an engine, and the type of its weights if they are quantized."""
-
-    name: str
-    quantize: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.quantize or ''}".strip()
-
 
 UNDECIDED, TORCH = EngineChoice(""), EngineChoice("torch")
 OTHERS = (
@@ -60,9 +49,9 @@ class AutoEngine(Engine):
         self.engine, self.device, self.load, self.dev = engine, engine.device, load, dev
         self.torch, self.chosen, self.folder = engine, UNDECIDED, folder
         self.module, self.plain = engine.module, engine.plain
-        record = {} if folder is None else load_record(folder)
-        if record:
-            self._reuse(EngineChoice(*record["choice"]), record["why"])
+        record = None if folder is None else load_record(folder)
+        if record is not None:
+            self._reuse(record)
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self.engine.run(search, request)
@@ -94,14 +83,14 @@ class AutoEngine(Engine):
             info(f"engine auto: using {choice}, as before")
             self._use(self._open(choice), choice)
 
-    def _reuse(self, choice: EngineChoice, why: str) -> None:
+    def _reuse(self, record: EngineRecord) -> None:
         """Use the engine that was selected earlier, if it is still installed."""
         try:
-            self._use(self._open(choice), choice)
+            self._use(self._open(record.choice), record.choice)
         except UserError as error:
-            info(f"engine auto: {choice} was the fastest, but: {error}")
+            info(f"engine auto: {record.choice} was the fastest, but: {error}")
             return
-        info(f"engine auto: using {choice}, selected earlier on this machine: {why}")
+        info(str(record))
 
     def _use(self, engine: Engine, choice: EngineChoice) -> None:
         self.engine, self.device, self.chosen = engine, engine.device, choice
@@ -116,7 +105,7 @@ class AutoEngine(Engine):
         info(f"engine auto: {why}; using {chosen}")
         self._use(engine, chosen)
         if self.folder is not None:
-            save_record(self.folder, {"choice": [*chosen], "why": why})
+            save_record(self.folder, EngineRecord(chosen, why))
 
     def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice, str]:
         """Return the fastest engine whose predictions are good enough, and all speeds."""

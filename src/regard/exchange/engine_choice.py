@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from regard.core.errors import UserError, info
-from regard.exchange.auto_engine import MIN_SOURCES, AutoEngine, EngineChoice
+from regard.exchange.auto_engine import MIN_SOURCES, AutoEngine
 from regard.exchange.dev_metric import DevMetric
+from regard.exchange.engine_records import EngineChoice
 from regard.exchange.export import cached_export
 from regard.inference.engine import Engine
 from regard.inference.open_engine import open_engine

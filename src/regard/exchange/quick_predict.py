@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from regard.config.yaml_text import parse_yaml
-from regard.core.errors import UserError
+from regard.core.errors import UserError, info
 from regard.core.field_types import Positive
 from regard.core.files import read_bytes, read_fields
 from regard.data.tokenizers.build import load_tokenizer
 from regard.data.tokenizers.text_reader import TextReader
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.exchange.ctranslate2_search import CTranslate2Search
+from regard.exchange.engine_records import load_record
 from regard.exchange.export_cache import find_export
 from regard.search.beam_options import Beam
 from regard.search.search import PlainBeam
@@ -85,17 +86,24 @@ def quick_predict(
 ) -> list[Prediction] | None:
     """Return the prediction for each text, or None if the model or the search needs torch.
 
-    folder: exported for CTranslate2 or, if `engine` is ctranslate2, a run folder whose export is in
-    the cache. changes: search settings by name; None keeps the setting of the model.
+    folder: exported for CTranslate2 or, if `engine` is ctranslate2 or `auto` has selected it, a run
+    folder whose export is in the cache. changes: search settings by name; None keeps the setting of
+    the model.
     """
     chosen = {name: value for name, value in changes.items() if value is not None}
     try:
         "".join(texts).encode("utf-8")  # lone surrogates are errors
+        record = load_record(folder) if engine == "auto" and quantize is None else None
+        if record is not None:
+            engine, quantize = record.choice
         exported = _exported(folder, engine, quantize)
         model = None if exported is None else QuickModel.load(exported, chosen)
-        return None if model is None else model.predict(texts, nbest)
+        found = None if model is None else model.predict(texts, nbest)
     except (UserError, OSError, ValueError, KeyError, TypeError):  # the usual path reports it
         return None
+    if found is not None and record is not None:
+        info(str(record))
+    return found
 
 
 def _exported(folder: Path, engine: str | None, quantize: str | None) -> Path | None:
