@@ -62,7 +62,7 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
     estimator = regard.load(model)
     task = estimator.task_
     texts, references = (read(data / f"test_2016_flickr.{side}.gz") for side in ("en", "de"))
-    pieces = [" ".join(task.source.tokenizer(text)) for text in texts]
+    pieces = [" ".join(task.source.tokenizer.tokenize(text)) for text in texts]
     write(work / "source.txt", texts)
     write(work / "references.txt", references)
     for name in ("pieces.en", "pieces.de"):  # JoeyNMT reads both sides of its test part
