@@ -15,6 +15,7 @@ import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
+from regard.exchange import ctranslate2_engine
 from regard.exchange.ctranslate2_engine import CTranslate2Engine
 from regard.exchange.export import cached_export, export_model
 from regard.exchange.export import ctranslate2 as exporter
@@ -314,3 +315,13 @@ def test_batches_are_translated_as_planned(
     assert loaded.predict(texts, batch_size=batch_size) == model.predict(texts)
     assert max(size for _, size in given) == batch_size
     assert sum(rows for rows, _ in given) == 150 and max(rows for rows, _ in given) <= 64
+
+
+def test_groups_never_make_batches_larger() -> None:
+    sizes = [2, 3, 3, 1, 40, 20, 30, 100, 1, 1]  # small batches of long sources come first
+    counter = iter(range(sum(sizes)))
+    parts = [[next(counter) for _ in range(size)] for size in sizes]
+    groups = ctranslate2_engine._groups(parts)
+    assert [part for group in groups for part in group] == parts
+    lengths = [[len(part) for part in group] for group in groups]
+    assert lengths == [[2], [3, 3, 1], [40, 20], [30], [100], [1, 1]]

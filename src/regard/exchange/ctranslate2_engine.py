@@ -99,7 +99,7 @@ class CTranslate2Engine(Engine):
 
     def _run_group(self, work: BatchWork[Any], group: list[list[int]]) -> list[Any]:
         """Return the result of each batch of a group."""
-        self._local.batch_size = max(map(len, group))
+        self._local.batch_size = len(group[0])
         try:
             found = work(self, [row for part in group for row in part])
         finally:
@@ -123,10 +123,15 @@ class CTranslate2Engine(Engine):
 
 
 def _groups(parts: list[list[int]]) -> list[list[list[int]]]:
-    """Return the batches in groups of about GROUP_ROWS sources."""
+    """Return the batches in groups of at most GROUP_ROWS sources, or of one batch.
+
+    The first batch of a group is its largest: CTranslate2 divides the group into batches of its
+    size, which need no more memory than planned.
+    """
     groups: list[list[list[int]]] = []
     for part in parts:
-        if not groups or sum(map(len, groups[-1])) + len(part) > GROUP_ROWS:
+        fits = groups and len(part) <= len(groups[-1][0])
+        if not fits or sum(map(len, groups[-1])) + len(part) > GROUP_ROWS:
             groups.append([])
         groups[-1].append(part)
     return groups
