@@ -92,7 +92,7 @@ def measure(
 
 
 def systems(models: Path, work: Path, data: Path) -> list[System] | None:
-    """Ours, CTranslate2 and transformers from this environment, Eole and JoeyNMT from theirs."""
+    """Our engines, CTranslate2 and transformers from here, Eole and JoeyNMT from theirs."""
     model = models / "m30k"
     if not translation_model(model, data / "multi30k"):
         return None
@@ -100,7 +100,8 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
     source = {"PYTHONPATH": str(REPOSITORY / "src")}
     here = sys.executable
     found = [system(name, here, model, work, source) for name in ("ours", "ours-int8")]
-    found.append(system("ours-ctranslate2", here, work / "ctranslate2", work, source))
+    for engine in ("ctranslate2", "ctranslate2-int8", "onnx"):
+        found.append(system(f"ours-{engine}", here, work / engine, work, source))
     for threads in ("1x2", "2x1"):
         for end in ("", "-int8"):
             place = work / f"ctranslate2{end}" / "ctranslate2"

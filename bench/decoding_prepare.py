@@ -4,7 +4,6 @@ import gzip
 import json
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +62,14 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
     estimator = regard.load(model)
     task = estimator.task_
     texts, references = (read(data / f"test_2016_flickr.{side}.gz") for side in ("en", "de"))
-    pieces = [" ".join(task.source.tokenizer(text)) for text in texts]
+    pieces = [" ".join(task.source.tokenizer.tokenize(text)) for text in texts]
     write(work / "source.txt", texts)
     write(work / "references.txt", references)
     for name in ("pieces.en", "pieces.de"):  # JoeyNMT reads both sides of its test part
         write(work / name, pieces)
     parts = Parts(task, estimator.model_)
     tokens = json.dumps(parts.tokens)
-    write_ctranslate2(estimator, work, tokens)
+    write_exports(estimator, work, tokens)
     peer_transformers.write_transformers(parts, work / "transformers")
     (work / "transformers" / "tokens.json").write_text(tokens, encoding="utf-8")
     far = peer_transformers.difference(estimator.model_, work / "transformers")
@@ -79,20 +78,19 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
     write_joey(parts, work / "joey", work / "pieces")
 
 
-def write_ctranslate2(estimator: Any, work: Path, tokens: str) -> None:
-    """The exports of a model to CTranslate2; nothing after a message if that cannot be done."""
+def write_exports(estimator: Any, work: Path, tokens: str) -> None:
+    """The exports of a model to the engines; a message for each that cannot be made."""
     from regard.core.errors import UserError
+    from regard.exchange.export import export_model
 
-    try:
-        export, to = (import_module(f"regard.exchange.export{end}") for end in ("", ".ctranslate2"))
-        export.export_model(estimator.predictor_, "ctranslate2", work / "ctranslate2", force=True)
-        to.export(estimator.predictor_, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
-    except (ImportError, UserError) as error:
-        print(f"CTranslate2 is skipped: {error}", file=sys.stderr)
-        return
-    for end in ("", "-int8"):
-        path = work / f"ctranslate2{end}" / "ctranslate2" / "tokens.json"
-        path.write_text(tokens, encoding="utf-8")
+    for to, quantize in ((to, q) for to in ("ctranslate2", "onnx") for q in (None, "int8")):
+        out = work / f"{to}{f'-{quantize}' if quantize else ''}"
+        try:
+            export_model(estimator.predictor_, to, out, force=True, quantize=quantize)
+        except (ImportError, UserError) as error:
+            print(f"{out.name} is skipped: {error}", file=sys.stderr)
+            continue
+        (out / to / "tokens.json").write_text(tokens, encoding="utf-8")
 
 
 def read(path: Path) -> list[str]:

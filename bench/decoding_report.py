@@ -5,15 +5,22 @@ from pathlib import Path
 from interleaved import Setting, output_of
 
 BEAM, GREEDY, GREEDY_ONE = "beam 5, batch 32", "beam 1, batch 32", "beam 1, batch 1"
+BEAM_ONE, ALONE = "beam 5, batch 1", "beam 1, one a call"
 # half of the bench, our system, the peer, setting, least ratio
 BARS = [
-    ("translation", "ours", "ctranslate2", BEAM, 0.9),
+    *(
+        ("translation", f"ours-{peer}", peer, setting, 0.95)
+        for peer in ("ctranslate2", "ctranslate2-int8")
+        for setting in (GREEDY, BEAM, GREEDY_ONE, BEAM_ONE, ALONE)
+    ),
+    ("translation", "ours", "ctranslate2", GREEDY, 0.7),
+    ("translation", "ours", "ctranslate2", BEAM, 0.85),
     ("translation", "ours", "transformers", BEAM, 2.0),
     ("translation", "ours", "eole", BEAM, 2.0),
     ("translation", "ours", "joey", BEAM, 4.0),
-    ("translation", "ours", "ctranslate2", GREEDY_ONE, 0.5),
+    ("translation", "ours", "ctranslate2", GREEDY_ONE, 0.6),
     ("translation", "ours", "eole", GREEDY_ONE, 6.0),
-    ("g2p", "ours-lstm", "yoyodyne-lstm", GREEDY, 5.0),
+    ("g2p", "ours-lstm", "yoyodyne-lstm", GREEDY, 6.0),
     ("g2p", "ours-transformer", "yoyodyne-transformer", GREEDY, 5.0),
 ]
 Rates = dict[str, dict[str, dict]]

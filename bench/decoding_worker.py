@@ -1,8 +1,8 @@
 """Holds one loaded model; answers a JSON line on stdin with a JSON line on stdout.
 
 usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
-    SYSTEM: ours ours-int8 ours-ctranslate2 ctranslate2-1x2 ctranslate2-2x1 (also -int8)
-            transformers eole joey yoyodyne-lstm yoyodyne-transformer
+    SYSTEM: ours ours-int8 ours-onnx ours-ctranslate2 ctranslate2-1x2 ctranslate2-2x1 (these three
+            also -int8) transformers eole joey yoyodyne-lstm yoyodyne-transformer
 A line asks {beam, batch, count, alone, output}: the first `count` inputs in one call or, alone,
 each in a call of its own. The answer is {seconds, processor, sentences, tokens}, processor being
 the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces and joins them

@@ -17,9 +17,9 @@ class Parts:
     """A trained model taken apart: embeddings, final norms, and the parts of each layer."""
 
     def __init__(self, task: TransduceTask, model: EncoderDecoder) -> None:
-        assert task.source is task.target and model.head.weight is model.target.weight
+        assert task.tokenizer is task.target and model.head.weight is model.target.weight
         self.weights = {name: x.detach().clone() for name, x in model.state_dict().items()}
-        self.tokens = [task.source.token(id) for id in range(len(task.source))]
+        self.tokens = [task.target.token(id) for id in range(len(task.target))]
         self.embeddings = model.target.weight.detach().clone()  # (V, D)
         self.width = self.embeddings.shape[1]
         self.layers = len(model.encoder.layers), len(model.decoder.layers)

@@ -11,6 +11,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 REPOSITORY = BENCH.parent
 RESULTS = BENCH / "results"
+VECTOR_FLAGS = ("sse4", "avx", "fma", "f16c", "amx")
 
 
 def folder(variable: str, default: str | None = None) -> Path | None:
@@ -35,9 +36,10 @@ def regard_command() -> list[str] | None:
 
 
 def machine() -> dict[str, object]:
-    """Processor, cores, system, date, and the load average of the last minute."""
+    """Processor and its vector instructions, cores, system, date, load of the last minute."""
     return {
-        "processor": _processor(),
+        "processor": _cpu_field("model name") or platform.processor(),
+        "flags": [flag for flag in _cpu_field("flags").split() if flag.startswith(VECTOR_FLAGS)],
         "cores": os.cpu_count(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
@@ -46,8 +48,9 @@ def machine() -> dict[str, object]:
     }
 
 
-def _processor() -> str:
+def _cpu_field(name: str) -> str:
+    """A field of the first processor in /proc/cpuinfo; empty where there is none."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith(name)]
+    return found[0] if found else ""

@@ -15,6 +15,7 @@ import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
+from regard.exchange import ctranslate2_engine
 from regard.exchange.ctranslate2_engine import CTranslate2Engine
 from regard.exchange.export import cached_export, export_model
 from regard.exchange.export import ctranslate2 as exporter
@@ -23,6 +24,7 @@ from regard.exchange.export.parity import parity
 from regard.inference import predictor
 from regard.inference.open_engine import open_engine
 from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
+from regard.search.search import PlainBeam
 from regard.storage.export_folder import write_export
 
 from .exportable import KINDS, limits_of, random_model, sources
@@ -46,7 +48,9 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
         assert [h.truncated for h in one] == [h.truncated for h in other]
     assert isinstance(engine, CTranslate2Engine)
-    own = engine._search(source, limits.tolist(), beam, options.length_penalty)
+    rows = [row[:n] for row, n in zip(source.data.tolist(), source.mask.sum(1), strict=True)]
+    plain = PlainBeam(beam, options.length_penalty)
+    own = engine.beam_search.search(rows, limits.tolist(), plain)
     assert sum(found is not None for found in own) >= 20
 
 
@@ -289,3 +293,35 @@ def test_corruption_is_an_error(exported: Any, tmp_path: Path) -> None:
     (copy / "export.json").write_text('{"format": 99, "engine": "ctranslate2", "version": "9.9"}')
     with pytest.raises(UserError, match=r"exported by a newer version, regard 9\.9"):
         regard.load(copy)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 32])
+def test_batches_are_translated_as_planned(
+    batch_size: int, exported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 gets groups of batches and divides them; the order of the answers stays."""
+    model, folder = exported("pre")
+    loaded, given = regard.load(folder), []
+    search = loaded.model_.beam_search
+    translator = search.translator
+
+    class Watched:
+        def translate_batch(self, rows: Any, **options: Any) -> Any:
+            given.append((len(rows), options["max_batch_size"]))
+            return translator.translate_batch(rows, **options)
+
+    monkeypatch.setattr(search, "translator", Watched())
+    texts = ["abcdefghijkl"[: 1 + n % 11] + "xyz"[n % 3] for n in range(150)]
+    assert loaded.predict(texts, batch_size=batch_size) == model.predict(texts)
+    assert max(size for _, size in given) == batch_size
+    assert sum(rows for rows, _ in given) == 150 and max(rows for rows, _ in given) <= 64
+
+
+def test_groups_never_make_batches_larger() -> None:
+    sizes = [2, 3, 3, 1, 40, 20, 30, 100, 1, 1]  # small batches of long sources come first
+    counter = iter(range(sum(sizes)))
+    parts = [[next(counter) for _ in range(size)] for size in sizes]
+    groups = ctranslate2_engine._groups(parts)
+    assert [part for group in groups for part in group] == parts
+    lengths = [[len(part) for part in group] for group in groups]
+    assert lengths == [[2], [3, 3, 1], [40, 20], [30], [100], [1, 1]]

@@ -8,10 +8,10 @@ import pytest
 
 from regard.data.tensors.special import UNK
 from regard.data.tokenizers.features import FeatureTokenizer
+from regard.data.tokenizers.folding import Folding
 from regard.data.tokenizers.normalized import NormalizedTokenizer
 from regard.data.tokenizers.tokenizer import CharTokenizer
 from regard.inference.prediction.prediction_warnings import PredictionWarnings
-from regard.inputs.folding import Folding
 from regard.inputs.text import TextInput
 from regard.tasks.values import Prediction
 

@@ -87,9 +87,12 @@ def test_an_interrupted_command_resumes_to_the_same_bytes(
 def test_auto_resumes_with_the_engine_that_it_chose(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(auto_engine, "load_record", lambda folder: None)
+    monkeypatch.setattr(auto_engine, "save_record", lambda folder, record: None)
+
     def choose(auto: auto_engine.AutoEngine, trial: Any) -> Any:
         chosen = auto_engine.EngineChoice("torch", "int8")
-        return auto._open(chosen), chosen
+        return auto._open(chosen), chosen, "as measured"
 
     Path("in.txt").write_text(lines(words))
     args = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")

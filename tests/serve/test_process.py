@@ -166,7 +166,6 @@ def test_invalid_arguments(command: Callable[..., Any], trained: Any, tmp_path: 
         ((trained.run, "--max-texts", "2000"), "never fit"),
         ((trained.run, "--max-batch-size", "0"), "--max-batch-size"),
         ((trained.run, "--host", "256.0.0.1"), "choose another --host"),
-        ((trained.run, "--engine", "auto"), "name it"),
         ((trained.run, "--host", "ж" * 80), "cannot listen"),
         ((trained.run, "--cors-origin", "https://page.example/"), "without a path"),
     ):

@@ -1,5 +1,7 @@
 """The command `regard predict`."""
 
+import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +16,7 @@ from regard.cli.union_options import (
     with_parameters,
     with_search,
 )
+from regard.core.errors import info
 
 constraint = partial(typer.Option, rich_help_panel="Constraints")
 speed = partial(typer.Option, rich_help_panel=option.SPEED)
@@ -119,6 +122,16 @@ def predict(
     **search: Any,
 ) -> None:
     """Run a model on texts or files: regard predict runs/g2p-1 attention"""
+    option.check_texts(texts, input, "predict")
+    special = (
+        *(output, token_scores, alignments, source_column, target_column, settings, sample),
+        *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
+        *(shortlist, shortlist_file),
+    )
+    if texts and not any(special):
+        format = nbest, json_lines
+        if _predict_quickly(model, texts, format, engine, quantize, search):
+            return
     from regard.core import parallel
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.ensembles import build_ensemble
@@ -127,7 +140,10 @@ def predict(
     from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Constraints
 
-    option.check_texts(texts, input, "predict")
+    torch_only = "--ensemble" if ensemble else "--token-scores"
+    if engine == "auto" and (ensemble or token_scores):
+        info(f"engine auto: using torch, which {torch_only} needs")
+        engine = None
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     options = PredictOptions(
         model=model,
@@ -157,3 +173,33 @@ def predict(
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
         predict_job(predictor, options, shard_of_process)
+
+
+def _predict_quickly(
+    model: str,
+    texts: list[str],
+    format: tuple[int, bool],
+    engine: str | None,
+    quantize: str | None,
+    search: dict[str, Any],
+) -> bool:
+    """Print the predictions without torch; return False, without output, if that is impossible.
+
+    format: number of predictions per text, and whether to print JSON.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1":  # every process predicts a shard
+        return False
+    from regard.exchange.quick_predict import quick_predict
+    from regard.inference.prediction.output_lines import OutputFormat
+    from regard.inference.prediction.prediction_warnings import PredictionWarnings
+    from regard.tasks.values import InputItem
+
+    found = quick_predict(Path(model), texts, format[0], engine, quantize, search)
+    if found is None:
+        return False
+    warnings = PredictionWarnings()
+    for text, prediction in zip(texts, found, strict=True):
+        warnings.add(prediction)
+        sys.stdout.write(OutputFormat(*format).line(InputItem(text, text), prediction, list))
+    warnings.print()
+    return True

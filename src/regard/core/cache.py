@@ -73,6 +73,12 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Metadata]:
     return folder, metadata
 
 
+def find_cached(kind: str, key: str) -> Path | None:
+    """Return the intact folder of a key, or None if there is none. kind: as for `cached`."""
+    folder = cache_root() / kind / key
+    return None if _find(folder) is None else folder
+
+
 def save_metadata(name: str, metadata: Metadata) -> None:
     """Store some metadata under a name, for `load_metadata`."""
     folder = cache_root() / "files"

@@ -3,23 +3,15 @@
 import random
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from regard.core.errors import UserError, info
+from regard.exchange.dev_metric import DevMetric
+from regard.exchange.engine_records import EngineChoice, EngineRecord, load_record, save_record
 from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.fallback_engine import FallbackEngine
 from regard.search.search import Search, SearchRequest, SearchResult
-
-
-class EngineChoice(NamedTuple):
-    """The name of an engine, and the type of its weights if they are quantized."""
-
-    name: str
-    quantize: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.quantize or ''}".strip()
-
 
 UNDECIDED, TORCH = EngineChoice(""), EngineChoice("torch")
 OTHERS = (
@@ -32,17 +24,34 @@ MIN_SOURCES = 200  # with fewer sources, a benchmark does not pay off
 TRIAL_SECONDS = 1.0  # approximate duration of a trial
 FIRST_SOURCES = 8
 MIN_AGREEMENT = 0.95  # fraction of best hypotheses equal to torch's
+MAX_LOST = 0.3  # points of the metric on the dev set that int8 weights may lose
 
 
 class AutoEngine(Engine):
-    """An engine that uses torch until there are enough sources for a benchmark."""
+    """An engine that uses torch until there are enough sources for a benchmark.
+
+    What the selected engine does not support runs in torch. The selection is kept for this machine.
+    """
 
     name = "auto"
 
-    def __init__(self, engine: Engine, load: Callable[[EngineChoice], Engine]) -> None:
-        """Start with the torch engine. load: opens the engine of another choice."""
-        self.engine, self.device, self.load = engine, engine.device, load
-        self.torch, self.chosen = engine, UNDECIDED
+    def __init__(
+        self,
+        engine: Engine,
+        load: Callable[[EngineChoice], Engine],
+        folder: Path | None = None,
+        dev: DevMetric | None = None,
+    ) -> None:
+        """Start with the torch engine, or with the engine selected earlier for the model in folder.
+
+        load: opens the engine of another choice. dev: shows what int8 weights lose.
+        """
+        self.engine, self.device, self.load, self.dev = engine, engine.device, load, dev
+        self.torch, self.chosen, self.folder = engine, UNDECIDED, folder
+        self.module, self.plain = engine.module, engine.plain
+        record = None if folder is None else load_record(folder)
+        if record is not None:
+            self._reuse(record)
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self.engine.run(search, request)
@@ -53,10 +62,13 @@ class AutoEngine(Engine):
     def for_alignment(self, request: SearchRequest) -> Any:
         return self.engine.for_alignment(request)
 
+    def why_not_inspectable(self, folder: Path) -> str | None:
+        return self.torch.why_not_inspectable(folder)
+
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         """Run `work` on all batches. The first call with enough sources selects the engine."""
         if self.chosen == UNDECIDED and sum(map(len, parts)) >= MIN_SOURCES:
-            self._use(*self._fastest(SpeedTrial(parts, work)))
+            self._select(SpeedTrial(parts, work))
         return self.engine.map_batches(work, parts)
 
     def save_choice(self) -> list[str | None] | None:
@@ -67,18 +79,36 @@ class AutoEngine(Engine):
             return
         name, quantize = record
         choice = EngineChoice(str(name), quantize)
-        info(f"engine auto: using {choice}, as before")
-        self._use(self.torch if choice == TORCH else self._open(choice), choice)
+        if choice != self.chosen:
+            info(f"engine auto: using {choice}, as before")
+            self._use(self._open(choice), choice)
+
+    def _reuse(self, record: EngineRecord) -> None:
+        """Use the engine that was selected earlier, if it is still installed."""
+        try:
+            self._use(self._open(record.choice), record.choice)
+        except UserError as error:
+            info(f"engine auto: {record.choice} was the fastest, but: {error}")
+            return
+        info(str(record))
 
     def _use(self, engine: Engine, choice: EngineChoice) -> None:
         self.engine, self.device, self.chosen = engine, engine.device, choice
 
     def _open(self, choice: EngineChoice) -> Engine:
-        """Open an engine that falls back to torch for long sequences."""
-        return FallbackEngine(self.load(choice), self.torch)
+        """Open an engine that falls back to torch for what it does not support."""
+        return self.torch if choice == TORCH else FallbackEngine(self.load(choice), self.torch)
 
-    def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice]:
-        """Return the fastest engine whose predictions agree with torch, and print the speeds."""
+    def _select(self, trial: "SpeedTrial") -> None:
+        """Use the fastest engine, and keep the selection for this machine."""
+        engine, chosen, why = self._fastest(trial)
+        info(f"engine auto: {why}; using {chosen}")
+        self._use(engine, chosen)
+        if self.folder is not None:
+            save_record(self.folder, EngineRecord(chosen, why))
+
+    def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice, str]:
+        """Return the fastest engine whose predictions are good enough, and all speeds."""
         trial.run(self.torch)  # warm up
         trial.grow(self.torch)
         expected, best = trial.run(self.torch)
@@ -92,13 +122,25 @@ class AutoEngine(Engine):
             trial.run(candidate)
             hypotheses, speed = trial.run(candidate)
             same = sum(a.tokens == b.tokens for a, b in zip(hypotheses, expected, strict=True))
-            agreement = same / len(expected)
-            doubt = "" if agreement >= MIN_AGREEMENT else f" ({agreement:.0%} equal)"
-            measured.append(f"{choice} {speed:.3g}{doubt}")
-            if agreement >= MIN_AGREEMENT and speed > best:
+            is_good, remark = True, ""
+            if speed > best or choice.quantize is None:
+                is_good, remark = self._judge(candidate, choice, same / len(expected))
+            measured.append(f"{choice} {speed:.3g}{remark}")
+            if is_good and speed > best:
                 engine, best, chosen = candidate, speed, choice
-        info(f"engine auto: {', '.join(measured)} sources/s; using {chosen}")
-        return engine, chosen
+        return engine, chosen, f"{', '.join(measured)} sources/s"
+
+    def _judge(self, engine: Engine, choice: EngineChoice, agreement: float) -> tuple[bool, str]:
+        """Return whether the predictions of an engine are good enough, and a remark.
+
+        Quantized weights are compared with torch on the dev set, if there is one. Otherwise
+        agreement, the fraction of predictions equal to torch's, decides.
+        """
+        lost = self.dev.lost(engine) if self.dev is not None and choice.quantize else None
+        if lost is not None and self.dev is not None:
+            return lost <= MAX_LOST, f" ({self.dev.name} {-lost:+.2f} on dev)"
+        is_good = agreement >= MIN_AGREEMENT
+        return is_good, "" if is_good else f" ({agreement:.0%} equal)"
 
 
 class SpeedTrial:

@@ -1,83 +1,111 @@
 """The engine `ctranslate2`: CTranslate2's beam search, if the result is the same as that of regard.
 
-CTranslate2 masks tokens before it normalizes probabilities, regard masks them afterwards. To keep
-the probabilities, CTranslate2 masks nothing here. Instead, a special token ends a hypothesis and
-frees its slot in the beam. If all hypotheses of a sentence end with EOS before the length limit,
-the search of regard would find the same hypotheses. Other sentences, and everything that
-CTranslate2 does not support, fall back to the search of regard with the same weights.
+Sentences that CTranslate2 may decide differently (see `ctranslate2_search.py`), and everything that
+it does not support, fall back to the search of regard with the same weights.
 """
 
 import math
 import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.core.errors import UserError
-from regard.core.field_types import Size
-from regard.core.files import read_fields
 from regard.core.threads import num_threads
 from regard.data.tensors.padded import Padded
-from regard.data.tensors.special import EOS
-from regard.inference.engine import Engine
-from regard.inference.packages import import_package
+from regard.exchange.ctranslate2_search import CTranslate2Search
+from regard.inference.engine import BatchWork, Engine, Result
+from regard.nn.ablation import is_ablating
+from regard.nn.capture_hooks import is_recording
 from regard.nn.fast import fast
 from regard.search.callbacks import remap_rows
-from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
-from regard.search.search import Search, SearchRequest, SearchResult
+from regard.search.search import PlainBeam, Search, SearchRequest, SearchResult
 
-Row = list[str]  # token ids as strings
-ENDS = [EOS, *NON_OUTPUT_IDS]
-ZERO_PENALTY = 1e-9  # replaces 0, with which CTranslate2 stops earlier
+GROUP_ROWS = 64  # sources that Python prepares at once
 
 
 class CTranslate2Engine(Engine):
-    """An engine that decodes with CTranslate2."""
+    """An engine that decodes with CTranslate2: one translator per core, each with one thread."""
 
     name = "ctranslate2"
 
     def __init__(self, folder: Path) -> None:
         """Load the CTranslate2 files in `folder`, which is part of an exported folder."""
-        package = import_package("ctranslate2")
         self.folder = folder
-        facts = read_fields(folder / "config.json", source_length=Size, length=Size)
-        self.max_source_length, self.max_target_length = facts
-        self.threads = num_threads()
-        try:
-            self.translator = package.Translator(
-                str(folder), inter_threads=self.threads, intra_threads=1
-            )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"{folder}: corrupted; export the model again ({error})") from error
+        self.translators = num_threads()
+        self.beam_search = CTranslate2Search(folder, self.translators)
+        self.max_source_length = self.beam_search.max_source_length
+        self.max_target_length = self.beam_search.max_target_length
+        self._pool: ThreadPoolExecutor | None = None
         self._stepper: Any = None
-        self._lock = threading.Lock()
+        self._lock, self._local = threading.Lock(), threading.local()
 
     def check(self, length: int) -> None:
         """Raise UserError if a source has more tokens than the export has positions."""
-        if self.max_source_length is not None and length > self.max_source_length:
-            raise UserError(
-                f"the source has {length - 1:,} tokens, but this export supports at most "
-                f"{self.max_source_length - 1:,}",
-                help="use the run folder it was exported from",
-            )
+        self.beam_search.check(length)
+
+    def unsupported(self, search: Search, request: SearchRequest) -> str | None:
+        if request.constraints is not None:
+            return "constraints"
+        return None if search.plain_beam() else f"this {search.kind} search"
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        request, plain = self.fit_request(request), search.plain_beam()
+        plain = search.plain_beam()
         if request.constraints is not None or plain is None:
-            return search.run(self.stepper(), request)
+            return search.run(self.stepper(), self.fit_request(request))
         (source, limits), nbest = request.sequences(), request.nbest
-        beam = max(plain.beam, nbest)
-        found = self._search(source, limits.clamp(min=1).tolist(), beam, plain.length_penalty)
+        self.check(source.data.shape[1])
+        plain = PlainBeam(max(plain.beam, nbest), plain.length_penalty)
+        most = self.beam_search.max_target_length
+        max_lengths = [max(1, min(limit, most)) for limit in limits.tolist()]
+        size = self._batch_size(len(max_lengths))
+        found = self.beam_search.search(_rows(source), max_lengths, plain, size)
         fallback = [b for b, hypotheses in enumerate(found) if hypotheses is None]
         if fallback:
             some = Padded(source.data[fallback], source.mask[fallback])
             rest = replace(request, source=some, limits=limits[fallback])
             rest = replace(rest, on_step=remap_rows(request.on_step, fallback))
-            for b, hypotheses in zip(fallback, search.run(self.stepper(), rest), strict=True):
+            again = search.run(self.stepper(), self.fit_request(rest))
+            for b, hypotheses in zip(fallback, again, strict=True):
                 found[b] = hypotheses
         return [hypotheses[:nbest] for hypotheses in found if hypotheses is not None]
+
+    def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        """Return the result of `work`, a list with an element per source, for each batch, in order.
+
+        Small batches are handed to CTranslate2 in groups, which it divides again. There is one
+        thread more than translators: it waits with the next group while the other threads wait for
+        CTranslate2, or build predictions.
+        """
+        if len(parts) < 2 or is_recording() or is_ablating():
+            return map(partial(work, self), parts)
+        groups = _groups(parts)
+        if len(groups) == 1:
+            return self._run_group(work, groups[0])
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    self.translators + 1,
+                    thread_name_prefix="ctranslate2",
+                    initializer=torch.set_num_threads,
+                    initargs=(1,),
+                )
+        return chain.from_iterable(self._pool.map(partial(self._run_group, work), groups))
+
+    def _run_group(self, work: BatchWork[Any], group: list[list[int]]) -> list[Any]:
+        """Return the result of each batch of a group."""
+        self._local.batch_size = len(group[0])
+        try:
+            found = work(self, [row for part in group for row in part])
+        finally:
+            self._local.batch_size = None
+        ends = [*accumulate(map(len, group))]
+        return [found[end - len(part) : end] for part, end in zip(group, ends, strict=True)]
 
     def stepper(self) -> Any:
         """Return the torch model with the exported weights."""
@@ -88,44 +116,28 @@ class CTranslate2Engine(Engine):
                 self._stepper = fast(read_model(self.folder))
         return self._stepper
 
-    def _search(
-        self, source: Padded, limits: list[int], beam: int, length_penalty: float
-    ) -> list[list[Hypothesis] | None]:
-        """Return the hypotheses of each sentence, or None if the sentence needs the fallback."""
-        rows = _rows(source)
-        results = self.translator.translate_batch(
-            rows,
-            max_batch_size=self._rows_per_thread(len(rows)),
-            beam_size=beam,
-            num_hypotheses=beam,
-            length_penalty=length_penalty or ZERO_PENALTY,
-            end_token=ENDS,
-            return_end_token=True,
-            return_scores=True,
-            max_input_length=0,
-            min_decoding_length=0,
-            max_decoding_length=max(limits),
-        )
-        return [_hypotheses(one, limit) for one, limit in zip(results, limits, strict=True)]
-
-    def _rows_per_thread(self, rows: int) -> int:
-        """Return the batch size that keeps all free threads busy."""
-        return math.ceil(rows / min(self.threads, torch.get_num_threads()))
+    def _batch_size(self, rows: int) -> int:
+        """Return the sources per batch: as in the groups, or so that all translators are busy."""
+        planned: int | None = getattr(self._local, "batch_size", None)
+        return planned or math.ceil(rows / min(self.translators, torch.get_num_threads()))
 
 
-def _hypotheses(result: Any, limit: int) -> list[Hypothesis] | None:
-    """Return the hypotheses of a sentence; None if one did not end with EOS before the limit.
+def _groups(parts: list[list[int]]) -> list[list[list[int]]]:
+    """Return the batches in groups of at most GROUP_ROWS sources, or of one batch.
 
-    CTranslate2 returns no log probabilities of single tokens.
+    The first batch of a group is its largest: CTranslate2 divides the group into batches of its
+    size, which need no more memory than planned.
     """
-    # For an empty source, the hypothesis is [].
-    if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):
-        return None
-    pairs = zip(result.hypotheses, result.scores, strict=True)
-    return [Hypothesis(tuple(map(int, h[:-1])), score, ()) for h, score in pairs]
+    groups: list[list[list[int]]] = []
+    for part in parts:
+        fits = groups and len(part) <= len(groups[-1][0])
+        if not fits or sum(map(len, groups[-1])) + len(part) > GROUP_ROWS:
+            groups.append([])
+        groups[-1].append(part)
+    return groups
 
 
-def _rows(source: Padded) -> list[Row]:
-    """Return the token ids of each sentence as strings, without padding."""
+def _rows(source: Padded) -> list[list[int]]:
+    """Return the token ids of each sentence, without padding."""
     pairs = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
-    return [list(map(str, row[:length])) for row, length in pairs]
+    return [row[:length] for row, length in pairs]

@@ -57,6 +57,10 @@ class Engine(ABC):
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         """Run a search; return the result for each source of the request."""
 
+    def unsupported(self, search: Search, request: SearchRequest) -> str | None:
+        """Return what this engine leaves to the search of regard in torch, or None."""
+        return None
+
     def stepper(self) -> Any:
         """Return the stepper of the model, for search, forced decoding and alignments."""
         raise UserError(f"engine {self.name}: supports search only", help="use --engine torch")
@@ -91,6 +95,8 @@ class Engine(ABC):
         if self.max_target_length is not None and request.limits is not None:
             # an output that reaches the limit is marked as truncated
             request = replace(request, limits=request.limits.clamp(max=self.max_target_length))
+        if request.source is not None and request.source.data.device == self.device:
+            return request
         return request.to(self.device)
 
     def save_choice(self) -> list[str | None] | None:

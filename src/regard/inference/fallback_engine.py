@@ -1,23 +1,41 @@
-"""A fast engine with a fallback to another engine for long sequences."""
+"""A fast engine with a fallback to another engine for what it does not support."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from regard.core.errors import info
 from regard.inference.engine import BatchWork, Engine, Result
+from regard.nn.ablation import is_ablating
+from regard.nn.capture_hooks import is_recording
 from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class FallbackEngine(Engine):
-    """An engine that runs `engine`, or `fallback` for requests that are too long for `engine`.
+    """An engine that runs `engine`, or `fallback` for what `engine` does not support.
 
-    If the length limit of `fallback` is no larger, `engine` runs all requests.
+    This is: captured or ablated predictions, the searches that `engine.unsupported` names, and long
+    requests, unless the length limit of `fallback` is no larger. Each reason is printed once.
     """
 
     def __init__(self, engine: Engine, fallback: Engine) -> None:
         self.engine, self.fallback = engine, fallback
         self.name, self.device, self.fork_safe = engine.name, engine.device, engine.fork_safe
+        self._printed: set[str] = set()
 
-    def _select(self, request: SearchRequest) -> Engine:
+    def _select(self, search: Search | None, request: SearchRequest) -> Engine:
+        """Return the engine for a request. search: None if only its length matters."""
+        reason = self._too_long(request)
+        if search is not None and reason is None:
+            is_captured = is_recording() or is_ablating()
+            reason = "capture" if is_captured else self.engine.unsupported(search, request)
+        if reason is None:
+            return self.engine
+        if reason not in self._printed:
+            self._printed.add(reason)
+            info(f"engine {self.fallback.name} runs what {self.name} does not support: {reason}")
+        return self.fallback
+
+    def _too_long(self, request: SearchRequest) -> str | None:
         source, limits = request.sequences()
         engine, fallback = self.engine, self.fallback
         sides = (
@@ -28,16 +46,16 @@ class FallbackEngine(Engine):
             maximum is None or length <= maximum or (other is not None and other <= maximum)
             for length, maximum, other in sides
         )
-        return engine if fits else fallback
+        return None if fits else "long texts"
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        return self._select(request).run(search, request)
+        return self._select(search, request).run(search, request)
 
     def stepper(self) -> Any:
         return self.fallback.stepper()
 
     def for_alignment(self, request: SearchRequest) -> Any:
-        return self._select(request).stepper()
+        return self._select(None, request).stepper()
 
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         return self.engine.map_batches(lambda _, part: work(self, part), parts)

@@ -20,9 +20,8 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
 from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
 from regard.data.tokenizers.display_names import printable
-from regard.data.tokenizers.split import ATTACHED
+from regard.data.tokenizers.text_reader import TextReader
 from regard.data.tokenizers.tokenizer import MAX_WORDS, Tokenizer, WordTokenizer
-from regard.inputs.folding import Folding
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import (
@@ -40,12 +39,8 @@ from regard.nn.fast import fast
 MIN_COVERAGE = 0.8  # minimum fraction of the text in words that occur more than once
 
 
-class TextInput(Input):
-    """Texts as token ids, followed by EOS.
-
-    lowercase: whether texts are lowercased. add_bos: whether texts start with BOS. folds: whether
-    unknown characters are folded (`inputs/folding.py`), if tokens are characters.
-    """
+class TextInput(TextReader, Input):
+    """Texts as token ids, followed by EOS."""
 
     kind = "text"
     mismatch = "--init-from: the pretrained model does not read texts like this task"
@@ -53,12 +48,9 @@ class TextInput(Input):
     def __init__(
         self, tokenizer: Tokenizer, lowercase: bool, add_bos: bool, folds: bool = True
     ) -> None:
-        self.tokenizer = tokenizer
-        self.lowercase = lowercase
-        self.add_bos = add_bos
+        super().__init__(tokenizer, lowercase, add_bos, folds)
         self.whole_words = tokenizer.subwords
         self.characters = tokenizer.characters
-        self._folding = Folding(tokenizer) if folds and tokenizer.characters else None
 
     @property
     def shape(self) -> InputShape:
@@ -68,28 +60,8 @@ class TextInput(Input):
         """Return the options of this input, for a task that reuses it."""
         return {**tokenizer_settings(self.tokenizer), "lowercase": self.lowercase}
 
-    def read(self, text: str) -> str:
-        """Return the text as it is tokenized: in lower case if `lowercase` is set, and folded."""
-        text = text.lower() if self.lowercase else text
-        return text if self._folding is None else self._folding.fold(text)
-
-    def folded(self, source: str) -> tuple[str, ...]:
-        text = source.lower() if self.lowercase else source
-        return () if self._folding is None else self._folding.changes(text)
-
     def encode(self, sources: Sequence[str]) -> Ragged:
-        for number, source in enumerate(sources, 1):
-            if not isinstance(source, str):
-                raise UserError(f"example {number}: expected a string, found {source!r}")
-        if self.add_bos:
-            ids = self.tokenizer.encode_all([self.read(text) for text in sources])
-            return Ragged.of([[BOS, *row] for row in ids], EOS)
-        texts = [text.lower() for text in sources] if self.lowercase else sources
-        flat, lengths = self.tokenizer.encode_flat(texts, EOS)
-        if self._folding is not None and (flat == UNK).any():
-            texts = [self._folding.fold(text) for text in texts]
-            flat, lengths = self.tokenizer.encode_flat(texts, EOS)
-        return Ragged.from_flat(flat, lengths)
+        return Ragged.from_flat(*self.encode_flat(sources))
 
     def names(self, source: str) -> list[str]:
         """Return the tokens with BOS and EOS. Unknown tokens are shown as they are, not as UNK."""
@@ -99,16 +71,6 @@ class TextInput(Input):
         tokens = zip(self.tokenizer.encode(text), self.tokenizer.tokenize(text), strict=True)
         found = [printable(token) if id == UNK else name(id) for id, token in tokens]
         return [*([SPECIALS[BOS]] if self.add_bos else []), *found, SPECIALS[EOS]]
-
-    def unknown(self, source: str, row: np.ndarray | None = None) -> tuple[str, ...]:
-        if row is not None and not (row == UNK).any():
-            return ()
-        text = self.read(source)
-        ids = self.tokenizer.encode(text)
-        if UNK not in ids:
-            return ()
-        tokens = zip(self.tokenizer.tokenize(text), ids, strict=True)
-        return tuple(token.removeprefix(ATTACHED) for token, id in tokens if id == UNK)
 
     def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
         ids = self.tokenizer.encode_all([self.read(source) for source in sources])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.exchange.engine_choice import load_predictor
+from regard.exchange.engine_choice import load_predictor, select_engine
 from regard.inference.predictor import Predictor
 from regard.metrics.metric_names import HIGHER_IS_BETTER
 from regard.nn.quantize import num_parameters
@@ -116,11 +116,6 @@ def open_models(
     specs: Sequence[str], engine: str | None = None, quantize: str | None = None
 ) -> dict[str, Predictor]:
     """Load the models named by specs (FOLDER or NAME=FOLDER); return them by name."""
-    if engine == "auto":
-        raise UserError(
-            "--engine auto: not supported by serve: it needs many texts to measure the speed",
-            help="find the fastest engine with regard predict or evaluate, then name it",
-        )
     folders: dict[str, Path] = {}
     for spec in specs:
         name, equals, folder = spec.partition("=")
@@ -131,4 +126,8 @@ def open_models(
         if name in folders:
             raise UserError(f"two models are named {name}", help="rename one: NAME=FOLDER")
         folders[name] = Path(folder)
-    return {name: load_predictor(folder, engine, quantize) for name, folder in folders.items()}
+    found = {name: load_predictor(folder, engine, quantize) for name, folder in folders.items()}
+    if engine == "auto":
+        for predictor in found.values():
+            select_engine(predictor)
+    return found

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import SearchRequest
 from regard.tasks.banning import encode_bans
 from regard.tasks.batches import plan
+from regard.tasks.outputs import best_prediction, max_output_length
 from regard.tasks.values import Constraints, Prediction
 
 
@@ -39,10 +39,7 @@ class SequenceDecoding:
 
     def max_output_length(self, length: int, search: Any) -> int:
         """Return the maximum output length, EOS included, for a source of this length."""
-        limit = math.ceil(self.ratio * length) + 10
-        if search.max_length is not None:
-            limit = min(limit, search.max_length + 1)  # 1: EOS
-        return max(limit, search.min_length + 1)
+        return max_output_length(self.ratio, length, search)
 
     def rows(self, sources: Sequence[Any]) -> Rows:
         """Return the sources as token ids."""
@@ -136,10 +133,9 @@ class SequenceDecoding:
 
     def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
         """Return a function that turns an unfinished output into a prediction."""
-        name = cache(self.target.name)
 
         def predict(partial: PartialHypothesis) -> Prediction:
-            text, names = self.target.decode(partial.tokens), tuple(map(name, partial.tokens))
+            text, names = self.target.decode(partial.tokens), self.target.names_of(partial.tokens)
             return Prediction(text, None, tuple(partial.token_logprobs), names, value=text)
 
         return predict
@@ -148,19 +144,8 @@ class SequenceDecoding:
         self, source: Any, row: Any, found: Sequence[Hypothesis], search: Any, nbest: int
     ) -> Prediction:
         """Return the best hypothesis as a prediction, with all hypotheses as its n-best list."""
-        texts = [
-            Prediction(
-                self.target.decode(h.tokens),
-                h.score,
-                h.token_logprobs,
-                tuple(self.target.name(id) for id in h.tokens),
-                truncated=h.truncated,
-                value=self.target.decode(h.tokens),
-            )
-            for h in found
-        ]
         unknown, folded = self.source.unknown(source, row), self.source.folded(source)
-        return replace(texts[0], nbest=tuple(texts), unknown_tokens=unknown, folded=folded)
+        return best_prediction(self.target, found, unknown, folded)
 
 
 def _score_row(prediction: Prediction) -> dict[str, Any]:

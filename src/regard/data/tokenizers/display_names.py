@@ -1,6 +1,7 @@
 """Printable token names, with visible spaces, combining marks and control characters."""
 
 import unicodedata
+from collections.abc import Callable
 
 
 def printable(token: str) -> str:
@@ -12,3 +13,14 @@ def printable(token: str) -> str:
 
 def _visible(character: str) -> str:
     return character if character.isprintable() else f"U+{ord(character):04X}"
+
+
+class NameCache(dict[int, str]):
+    """The names of the ids that were looked up. name: returns the name of an id."""
+
+    def __init__(self, name: Callable[[int], str]) -> None:
+        self._name = name
+
+    def __missing__(self, id: int) -> str:
+        found = self[id] = self._name(id)
+        return found

@@ -25,12 +25,15 @@ from regard.data.tokenizers.word_pieces import MARKER, WordPieces, append_eos, d
 MAX_TEXTS = 500_000  # texts to train on, enough for a vocabulary of 32,000
 MAX_CHARACTERS = 100_000_000  # to train on; sentencepiece needs several times this memory
 
+MAX_ALONE = 16  # texts or words that are encoded one by one
+
 # Sentencepiece reserves these characters and would lose them, so they are replaced by
 # characters from the end of the private use area.
 SPACE = "\u2581"
 RESERVED = "\t\n\r\0\u2581\u2585"
 HIDE = {ord(character): 0x10FFF0 + at for at, character in enumerate(RESERVED)}
 SHOW = {hidden: chr(character) for character, hidden in HIDE.items()}
+FIRST_HIDDEN = chr(min(SHOW))
 # A text may contain "<mask>", so inside sentencepiece the special tokens have a prefix.
 META = [f"\U0010fffd{name}" for name in SPECIALS]
 
@@ -72,6 +75,8 @@ class SubwordTokenizer(PieceTokenizer):
         self._words = WordPieces(self._encode_hidden, space) if by_word and space != UNK else None
 
     def _encode_hidden(self, hidden: list[str]) -> list[list[int]]:
+        if len(hidden) <= MAX_ALONE:  # for a list, sentencepiece starts a thread
+            return [self._processor.encode(text, out_type=int) for text in hidden]
         ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
         return ids
 
@@ -87,7 +92,7 @@ class SubwordTokenizer(PieceTokenizer):
         return self._encode_hidden([text.translate(HIDE) for text in texts])
 
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._words is None:
+        if self._words is None or len(texts) == 1:
             return super().encode_flat(texts, end)
         joined = " ".join(texts)
         if any(character in joined for character in RESERVED):
@@ -99,7 +104,8 @@ class SubwordTokenizer(PieceTokenizer):
 
     def join(self, tokens: Iterable[str]) -> str:
         # Sentencepiece adds a space before every text: remove this space.
-        return "".join(tokens).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
+        text = "".join(tokens).removeprefix(SPACE).replace(SPACE, " ")
+        return text.translate(SHOW) if text and max(text) >= FIRST_HIDDEN else text
 
     def token(self, id: int) -> str:
         return self._names[id].translate(SHOW)

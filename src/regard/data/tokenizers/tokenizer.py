@@ -16,7 +16,7 @@ from typing_extensions import Self
 from regard.core.files import write_json
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.tokenizers.amount import amount_of
-from regard.data.tokenizers.display_names import printable
+from regard.data.tokenizers.display_names import NameCache, printable
 from regard.data.tokenizers.split import ATTACHED, mark_attached, split_chunk
 
 MAX_WORDS = 30_000  # default vocabulary size of WordTokenizer
@@ -35,6 +35,7 @@ class Tokenizer(ABC):
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._names = [*SPECIALS, *tokens]
+        self._printable = NameCache(self.name)
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
@@ -69,6 +70,8 @@ class Tokenizer(ABC):
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without PAD, BOS, EOS and MASK."""
         names = self._names
+        if len(ids) and min(ids) >= len(SPECIALS):  # the usual case, and faster
+            return self.join(map(names.__getitem__, ids))
         return self.join(
             UNKNOWN_TEXT if id == UNK else names[id]
             for id in ids
@@ -119,6 +122,10 @@ class Tokenizer(ABC):
     def name(self, id: int) -> str:
         """Return a printable name of the token with this id, e.g. with visible whitespace."""
         return printable(self.token(id))
+
+    def names_of(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Return the printable names of these ids."""
+        return tuple(map(self._printable.__getitem__, ids))
 
     def names(self) -> list[str]:
         """Return the printable names of all tokens, by id."""

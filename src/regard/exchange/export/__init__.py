@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from regard.core.cache import cached, make_key
+from regard.core.cache import cached
 from regard.core.errors import UserError, info
 from regard.exchange.export.parity import check_parity
+from regard.exchange.export_cache import KIND, export_key
 from regard.inference.predictor import Predictor
-from regard.storage.export_folder import FORMAT_VERSION, atomic_folder, write_export
-from regard.storage.fingerprint import model_digest
+from regard.storage.export_folder import atomic_folder, write_export
 
 __all__ = ["EXPORTERS", "cached_export", "export_model"]
 
@@ -45,13 +45,13 @@ def write_exported(predictor: Predictor, to: str, folder: Path, **options: Any) 
 
 def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
     """Return the cached export of a model; create it if needed."""
-    key = make_key(to, quantize, FORMAT_VERSION, model_digest(predictor.folder))
+    key = export_key(predictor.folder, to, quantize)
 
     def make(new: Path) -> dict[str, Any]:
         info(f"{to}{f' {quantize}' if quantize else ''}: exporting the model to the cache (once)")
         return write_exported(predictor, to, new, quantize=quantize)
 
-    return cached("exports", key, make)[0]
+    return cached(KIND, key, make)[0]
 
 
 def _exporter(to: str) -> Callable[..., dict[str, Any]]:

@@ -4,9 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.core import parallel
 from regard.core.errors import info, warn
-from regard.tasks.task import Prediction
+from regard.tasks.values import Prediction
 
 MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens that are printed, and counted
 
@@ -51,6 +50,8 @@ class PredictionWarnings:
 
     def across_processes(self) -> "PredictionWarnings":
         """Return the sum of the counts over all processes."""
+        from regard.core import parallel  # imports torch
+
         total = PredictionWarnings()
         for record in parallel.all_gather([self.record()]):
             total.restore(record)
