@@ -26,7 +26,8 @@ class FastDecoder(ABC):
     def start(self, memory: Padded | None, past: Tree) -> State:
         """Return the state before the first token.
 
-        memory: encoder output, None without a source. past: `past` of the initial state of the original decoder.
+        memory: encoder output, None without a source. past: `past` of the initial state of the
+        original decoder.
         """
 
     @abstractmethod
