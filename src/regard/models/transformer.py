@@ -1,7 +1,7 @@
 """Transformer encoders and decoders: stacks of attention layers.
 
 `forward` of a decoder serves training (all tokens at once), prompts and decoding (one token).
-Fused encoders and decoders run all layers in one call (`nn.fused`).
+Fused encoders and decoders run all layers in one call (`nn.fused_step`).
 B sentences, k beams per sentence, R = k * B rows, S source length, T target length, D width.
 """
 
@@ -131,6 +131,6 @@ class TransformerDecoder(Stack):
     def fast(self, embed: nn.Module) -> FastDecoder | None:
         """Return the fused decoder, if all modules support it. embed: embedding of the tokens."""
         parts, table = self.fused(), claim(embed, "fused")
-        if parts is None or table is None or not parts[0][0].keys:  # no attention to a source
+        if parts is None or table is None:
             return None
         return FastTransformerDecoder(*parts, table, self.kernel)

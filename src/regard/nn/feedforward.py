@@ -26,7 +26,7 @@ GATED: dict[str, Activation] = {
     "swiglu": "silu",
 }
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    **ACTIVATIONS,
+    **{str(name): function for name, function in ACTIVATIONS.items()},
     **{name: ACTIVATIONS[inner] for name, inner in GATED.items()},
 }
 
