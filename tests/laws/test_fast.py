@@ -262,9 +262,12 @@ OTHER = {
 PAIRS = list(product(("transformer", "recurrent"), repeat=2))
 
 
+def shared_model_of(kinds: tuple[str, str]) -> nn.Module:
+    return tiny(next(m for m in MODELS if (m.encoder.kind, m.decoder.kind) == kinds))
+
+
 def model_of(kinds: tuple[str, str]) -> nn.Module:
-    options = next(m for m in MODELS if (m.encoder.kind, m.decoder.kind) == kinds)
-    return copy.deepcopy(tiny(options))
+    return copy.deepcopy(shared_model_of(kinds))
 
 
 def parts(model: nn.Module, side: str, plain: type[nn.Module]) -> list[nn.Module]:
@@ -274,7 +277,7 @@ def parts(model: nn.Module, side: str, plain: type[nn.Module]) -> list[nn.Module
 PLACES = [
     (kinds, side, plain)
     for kinds, side, plain in product(PAIRS, ("encoder", "decoder"), OTHER)
-    if parts(model_of(kinds), side, plain)
+    if parts(shared_model_of(kinds), side, plain)
 ]
 
 

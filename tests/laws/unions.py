@@ -11,6 +11,7 @@ one (`bench/cover.py`). What it finds goes into `FOUND`.
 
 import os
 import random
+from functools import cache
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
@@ -53,6 +54,7 @@ def words(annotation: Any) -> list[Any]:
     return [word for part in get_args(annotation) for word in words(part)]
 
 
+@cache
 def choices(options: type[Options]) -> dict[str, list[Any]]:
     """The settings of a part that choose between kinds, with the values it takes; default first."""
     found: dict[str, list[Any]] = {}
