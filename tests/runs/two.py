@@ -23,7 +23,7 @@ from regard.training.run import Run
 from regard.training.start import resume_run, start_run
 from regard.training.validation import evaluate
 
-STEPS = 8
+STEPS = 6
 SMALL = {"width": 16, "layers": 2, "dropout": 0.1}
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 32, **SMALL}
 RECURRENT = {"kind": "recurrent", **SMALL}
