@@ -71,11 +71,11 @@ def test_the_schedule_has_no_jumps_and_ends_with_the_budget(
 
 
 def test_cheap_validations_are_seven_and_expensive_ones_few() -> None:
-    cheap, dear = simulate(run_of(), 0.01, 0.01), simulate(run_of(), 15.0, 15.0)
+    cheap, expensive = simulate(run_of(), 0.01, 0.01), simulate(run_of(), 15.0, 15.0)
     assert [round(p, 1) for p in cheap["validated"]] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     assert cheap["planned"].count == 7
-    assert len(dear["validated"]) == dear["planned"].count == 1
-    assert dear["planned"].seconds == 15.0
+    assert len(expensive["validated"]) == expensive["planned"].count == 1
+    assert expensive["planned"].seconds == 15.0
 
 
 def test_between_validations_is_thirty_times_as_much_training() -> None:
@@ -104,7 +104,7 @@ def test_a_run_that_ends_by_steps_is_validated_by_its_own_length() -> None:
     assert [round(p, 1) for p in slow["validated"]] == [0.3]
 
 
-def test_validations_every_so_many_steps() -> None:
+def test_validations_every_hundred_steps() -> None:
     run = run_of(validate_every=100)
     seen = simulate(run, 12.0, 12.0)
     assert run.now == pytest.approx(BUDGET, abs=UPDATE)
