@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch staycation tokenizer transformerly
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test pytest lint bench
+.PHONY: help setup demo test lint bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -48,11 +48,7 @@ demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/demo) ## train English pron
 	@echo "Inspection: $(CURDIR)/$(DEMO)-inspect.html"
 	@echo "Web UI: $(BIN)/regard serve $(DEMO)"
 
-# Lint needs one core only, so it runs while the tests do.
-test: .venv/ready ## lint and all tests, at the same time
-	@$(MAKE) --no-print-directory --jobs=2 lint pytest
-
-pytest: .venv/ready
+test: lint ## lint, then all tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: .venv/ready ## format, lint, types, imports, spelling and wording

@@ -183,7 +183,9 @@ def compare(name: str, times: dict, memory: dict) -> dict[str, Any]:
         "processor fused": round(
             fastest(times[PROCESSOR, FUSED, LENGTH], times[(PROCESSOR, *at)]), 2
         ),
-        "processor 4k to 8k": round(fastest(times[(PROCESSOR, *longer)], times[(PROCESSOR, *at)]), 2),
+        "processor 4k to 8k": round(
+            fastest(times[(PROCESSOR, *longer)], times[(PROCESSOR, *at)]), 2
+        ),
         "4k to 8k": round(growth, 2),
         "4k to 8k by rounds": round(median_ratio(times[longer], times[at]), 2),
         "memory 4k to 8k": round(memory[longer] / memory[at], 2),
@@ -199,7 +201,9 @@ def decoding(times: dict, memory: dict) -> dict[str, Any]:
         "kernel": "linear, one decoding step",
         "ms": round(1000 * min(times[short]) / STEPS, 3),
         "1k to 8k": round(growth, 3),
-        "processor 1k to 8k": round(fastest(times[(PROCESSOR, *long)], times[(PROCESSOR, *short)]), 3),
+        "processor 1k to 8k": round(
+            fastest(times[(PROCESSOR, *long)], times[(PROCESSOR, *short)]), 3
+        ),
         "1k to 8k by rounds": round(median_ratio(times[long], times[short]), 3),
         "MB": [round(memory[key], 2) for key in (short, long)],
         "bars": [bar("growth", growth, STEP_GROWTH, below=True)],

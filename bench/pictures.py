@@ -2,8 +2,8 @@
 
 usage: python bench/pictures.py MODEL TEXT ONE OTHER WORD [--out docs] [--only phone]
 MODEL is a Transformer, which is looked into while it answers TEXT; ONE and OTHER are compared on
-WORD. ONE is also shown before anything is typed, with words of its dev set. Writes
-first-screen.png, serve.png, compare-models.png, phone.png, inspect.png and inspect-dark.png.
+WORD. ONE is also shown before anything is typed, with words of its dev set. Writes serve.png,
+first-screen.png, compare-models.png, phone.png, inspect.png and inspect-dark.png.
 """
 
 import argparse
