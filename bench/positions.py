@@ -4,8 +4,8 @@ usage: python bench/positions.py [--minutes 3] [--tasks copy,reverse] [--kinds N
            [--seed 1] [--plot FILE.png]
 Each cell trains a small Transformer on random letters, of length 1 to 40, with one encoding on both
 sides, and tests it at lengths 10 to 160. Cells are stored in bench/results/positions.json as they
-finish; a second call continues where the first one stopped. Symbol accuracy is 100 minus the symbol
-error rate, at least 0.
+finish; a second call continues where the first one stopped. Token accuracy is 100 minus the
+symbol error rate, at least 0.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from cells import Cell, run_cells
 from regard.config.load import load_config
 from regard.core.memory import tune_malloc
 from regard.core.options import kinds_of
-from regard.data.reading.read import Pair
+from regard.data.reading.read import Example, Pair
 from regard.inference.predictor import Predictor
 from regard.nn.positions import Positions
 from regard.search import Beam
@@ -85,17 +85,18 @@ def run(cell: Cell) -> Cell:
     job = start_run(Path("unwritten"), load_config(settings=settings), training, dev)
     losses = [record.loss for record in train(job)]
     predictor = Predictor.of(job.task, job.config, job.model, job.folder)
-    exact, symbols = {}, {}
+    exact, tokens = {}, {}
     for length in LENGTHS:
-        tested = pairs(cell["task"], TESTED, length, length, 0)
+        found = pairs(cell["task"], TESTED, length, length, 0)
+        tested = [Example(pair.source, (pair.target,)) for pair in found]
         scores = predictor.evaluate(tested, Beam(beam=1, max_length=200), TESTED).scores
         exact[str(length)] = scores["exact_match"]
-        symbols[str(length)] = max(0.0, 100 - scores["ser"])
-    return {"steps": len(losses), "loss": losses[-1], "exact": exact, "symbols": symbols}
+        tokens[str(length)] = max(0.0, 100 - scores["ser"])
+    return {"steps": len(losses), "loss": losses[-1], "exact": exact, "tokens": tokens}
 
 
 def plot(rows: list[Cell], path: Path) -> None:
-    """Symbol accuracy by length, a panel for each task."""
+    """Token accuracy by length, a panel for each task."""
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     with styled():
         figure = new_figure(4.6 * len(tasks) + 1, 3.8, f"Trained up to length {TRAINED}")
@@ -103,11 +104,11 @@ def plot(rows: list[Cell], path: Path) -> None:
             axes.axvspan(0, TRAINED, color="#00000008")
             for row in (row for row in rows if row["task"] == task):
                 color = COLORS[KINDS.index(row["kind"]) % len(COLORS)]
-                values = [row["symbols"][str(length)] for length in LENGTHS]
+                values = [row["tokens"][str(length)] for length in LENGTHS]
                 axes.plot(LENGTHS, values, "o-", markersize=3, color=color, label=row["kind"])
             axes.set_title(task)
             axes.set_xlabel("length")
-        figure.axes[0].set_ylabel("symbol accuracy, %")
+        figure.axes[0].set_ylabel("token accuracy, %")
         figure.axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         save(figure, path)
 

@@ -12,22 +12,18 @@ from regard.nn.fused import FusedBranch, fused_branch
 
 Activation = Literal["relu", "gelu", "silu", "tanh", "sigmoid"]
 FeedForwardActivation = Literal[Activation, "glu", "reglu", "geglu", "swiglu"]
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "silu": F.silu,  # x sigmoid(x), also called swish
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }
-GATED: dict[str, Activation] = {
+GATED = {  # the function of the gate
     "glu": "sigmoid",
     "reglu": "relu",
     "geglu": "gelu",
     "swiglu": "silu",
-}
-FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    **{str(name): function for name, function in ACTIVATIONS.items()},
-    **{name: ACTIVATIONS[inner] for name, inner in GATED.items()},
 }
 
 
@@ -44,7 +40,7 @@ class FeedForward(nn.Module):
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
         self.gate = nn.Linear(width, inner) if activation in GATED else None
-        self.activation = FUNCTIONS[activation]
+        self.activation = ACTIVATIONS[GATED.get(activation, activation)]
         self.kind = activation
         self.dropout = Dropout(dropout)
 
