@@ -37,8 +37,8 @@ class ReformerAttention(Kernel):
 
     Queries are also keys, which are normalized. In each of `rounds`, random rotations assign a
     bucket to each position. Positions are sorted by bucket and divided into chunks. A position
-    attends to its bucket in its own chunk and the previous one. Costs n * chunk * rounds. The number
-    of buckets follows the length of a row, never the padded one.
+    attends to its bucket in its own chunk and the previous one. Costs n * chunk * rounds. The
+    number of buckets follows the length of a row, never the padded one.
     """
 
     reads: tuple[str, ...] = ("key", "value")
