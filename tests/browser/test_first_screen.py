@@ -71,10 +71,11 @@ def test_search_tree_fits_the_screen(tab: Tab, server: Served, screen: dict) -> 
     run_text(page, "abcdef")
     run_inspect(page)
     open_tree(page)
-    page.locator("[data-pruned=toggle]").set_checked(False)
     pane = page.locator("[data-tree=pane]")
-    overflow, direction = pane.evaluate(SIZE)
-    assert direction == "down" and overflow <= 0
+    for pruned in (False, True):
+        page.locator("[data-pruned=toggle]").set_checked(pruned)
+        overflow, direction = pane.evaluate(SIZE)
+        assert direction == "down" and overflow <= 0
     nodes = page.locator("[data-tree=pane] .node").evaluate_all(
         "(nodes) => nodes.map((node) => node.querySelector('rect').getBoundingClientRect())"
         ".map((box) => [Math.round(box.top), box.left, box.right])"

@@ -1,12 +1,9 @@
 "use strict";
-// The search tree: kept and pruned branches, the best and the greedy path. It grows from left to
-// right, or from top to bottom if that is too wide for the screen.
+// The search tree: kept and pruned branches, the best and the greedy path.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
-  const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
-  const LEVEL = 38, NODE_GAP = 7; // of trees that grow from top to bottom
-  const READABLE = 0.85, SMALLEST = 0.6; // scales: of trees from left to right, of all trees
+  const TALL = 23, PAD = 9;
   const SCROLLBAR = 16; // pixels
   const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
   const LONG = 160; // characters above which a text is set small
@@ -57,60 +54,6 @@
     return all;
   };
 
-  // From left to right, compact by contours: each child is as close to the previous one as possible.
-  // Return the size of the tree.
-  const placeAcross = (all) => {
-    for (const node of [...all].reverse()) {
-      node.bottom = [0];
-      node.children.forEach((child, nth) => {
-        let down = 0;
-        if (nth) {
-          child.bottom.forEach((_, depth) => {
-            if (depth + 1 < node.bottom.length) down = Math.max(down, node.bottom[depth + 1] + 1);
-          });
-        }
-        child.down = down;
-        child.bottom.forEach((bottom, depth) => { node.bottom[depth + 1] = down + bottom; });
-      });
-    }
-    const columns = [];
-    for (const node of all) {
-      node.row = node.parent && node.id !== null ? node.parent.row + node.down : 0;
-      columns[node.depth] = Math.max(columns[node.depth] || 0, node.width);
-    }
-    let x = 4;
-    const lefts = columns.map((width) => { const left = x; x += width + GAP; return left; });
-    for (const node of all) { node.x = lefts[node.depth]; node.y = node.row * ROW + ROW / 2 + 2; }
-    return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
-  };
-
-  // From top to bottom, as wide as the widest level: nodes are below their parents if there is room.
-  const placeDown = ([root]) => {
-    const levels = [[root]];
-    while (levels.at(-1).length) levels.push(levels.at(-1).flatMap((node) => node.children));
-    levels.pop();
-    const needed = (nodes) => nodes.reduce((sum, node) => sum + node.width + NODE_GAP, -NODE_GAP);
-    const width = Math.max(...levels.map(needed));
-    levels.forEach((nodes, depth) => {
-      let [left, rest] = [0, needed(nodes)]; // the end of the previous node, the width of the others
-      for (const node of nodes) {
-        node.x = Math.min(Math.max(left, node.parent ? node.parent.x : 0), width - rest);
-        node.y = depth * LEVEL + ROW / 2 + 2;
-        left = node.x + node.width + NODE_GAP;
-        rest -= node.width + NODE_GAP;
-      }
-    });
-    for (const nodes of levels) for (const node of nodes) node.x += 4;
-    return {width: width + 8, height: (levels.length - 1) * LEVEL + ROW + 4, down: true};
-  };
-
-  // Place the nodes so that the tree fits into a width, if it can; return its size and scale.
-  const layOut = (all, room) => {
-    let size = placeAcross(all);
-    if (size.width * READABLE > room) size = placeDown(all);
-    return {...size, scale: Math.max(SMALLEST, Math.min(1, room / size.width))};
-  };
-
   const pathTo = (node) => {
     const path = [];
     for (let at = node; at && at.id !== null; at = at.parent) path.unshift(at);
@@ -123,8 +66,8 @@
     const {parent} = node;
     const [from, to] = down
       ? [parent.y + (parent.id === null ? 5 : TALL / 2), node.y - TALL / 2] : [parent.x + parent.width, node.x];
-    const bend = (to - from) * 0.55;
     const [start, end] = down ? [parent.x + parent.width / 2, node.x + node.width / 2] : [parent.y, node.y];
+    const bend = (to - from) * 0.55;
     const point = (along, across) => (down ? `${across} ${along}` : `${along} ${across}`);
     return (shift) => `M${point(from, start + shift)}C${point(from + bend, start + shift)} `
       + `${point(to - bend, end + shift)} ${point(to, end + shift)}`;
@@ -179,7 +122,7 @@
   const render = (context, pane, says, room) => {
     const {data: {tree}, state} = context;
     const all = buildNodes(tree, state.pruned, getComputedStyle(document.body).fontFamily);
-    const size = layOut(all, room);
+    const size = regard.layOutTree(all, room);
     const real = all.filter((node) => node.id !== null)
       .sort((one, other) => one.depth - other.depth || one.row - other.row);
     const groups = new Map();
