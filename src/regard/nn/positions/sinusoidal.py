@@ -32,6 +32,7 @@ class SinusoidalPosition(Position):
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)  # the first caller may predict, and the next one train
 def sinusoids(length: int, width: int, layout: SinusoidLayout = "interleaved") -> Tensor:
     """Return the table (length, width) of sinusoidal positions."""
     steps = torch.arange(0, width, 2, dtype=torch.float64)
