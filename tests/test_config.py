@@ -1,6 +1,7 @@
 """The configuration: all errors are reported at once, each with its path."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
