@@ -184,6 +184,15 @@ def ordered(draw: random.Random) -> tuple[str, str]:
     return " ".join(words), label
 
 
+def negated(draw: random.Random) -> tuple[str, str]:
+    """A review in which one of two opposite words is negated; the label is what remains."""
+    fillers = [draw.choice(("it", "was", "very", "the", "film", "and", "plot")) for _ in range(7)]
+    is_good = draw.random() < 0.5
+    parts = [*fillers, "good" if is_good else "not good", "not bad" if is_good else "bad"]
+    draw.shuffle(parts)
+    return " ".join(parts), "praise" if is_good else "blame"
+
+
 def sentence(draw: random.Random) -> tuple[str, str]:
     """A sentence of a small grammar."""
     return toy_translation(draw)[0], ""
@@ -213,6 +222,7 @@ DATA = {
         "sorting": Data("transduce", made(sorting_pair, 10_000)),
         "translation": table("tatoeba_en_fr/{}.tsv.gz", 10_000),
         "classify": Data("classify", files("trec/train.tsv.gz", "trec/dev.tsv.gz", (2,), 0, 5000)),
+        "order": Data("classify", made(ordered, 3000)),
         "text": Data("language-model", text("small_texts/timemachine.txt.gz", 150_000)),
     },
     "test": {
@@ -226,7 +236,7 @@ DATA = {
         "toy-translation": Data("transduce", made(toy_translation)),
         "tag": Data("tag", made(tagged, 2000)),
         "classify": Data("classify", files("sst2/train.tsv.gz", "sst2/dev.tsv.gz", (1,), 0, 6000)),
-        "order": Data("classify", made(ordered, 3000)),
+        "negation": Data("classify", made(negated, 3000)),
         "text": Data("language-model", text("small_texts/tinyshakespeare.train.txt.gz", 200_000)),
         "toy-text": Data("language-model", made(sentence, 4000)),
     },

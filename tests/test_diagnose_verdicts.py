@@ -143,6 +143,18 @@ def test_nonlinear_dependence_is_not_reported() -> None:
     assert names(stats) == []
 
 
+def test_labels_that_a_trial_learns_depend_on_the_source() -> None:
+    stats = healthy()
+    stats["dependence"]["train"]["z_score"] = 0.3  # as in parity, no token alone says anything
+    stats["source"]["dev"] |= {"other_source": 0.0, "shuffled_tokens": 0.0}
+    stats["ceiling"] = {"baseline": 0.7, "rival": {"loss": 0.2}, "continued": {"loss": None}}
+    assert names(stats) == [("problem", "targets-independent-of-sources")]
+    stats["metadata"]["labels"] = True
+    assert names(stats) == []
+    stats["ceiling"]["rival"]["loss"] = 0.69
+    assert names(stats) == [("problem", "targets-independent-of-sources")]
+
+
 def test_swapped_sides_come_before_distribution_shift() -> None:
     stats = healthy()
     for side in ("source", "target"):

@@ -117,8 +117,12 @@ def examine(
 
 
 def _metadata(subject: DiagnosedRun) -> Statistics:
-    """Return whether the model is count-based (n-grams), and whether the data is plain text."""
-    return {"count_model": subject.is_count_model, "plain_text": not subject.task.reads_source}
+    """Return whether the model has counts (n-grams), the data is plain text, targets are labels."""
+    return {
+        "count_model": subject.is_count_model,
+        "plain_text": not subject.task.reads_source,
+        "labels": subject.task.output_tokenizer is None,
+    }
 
 
 def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Finding]:
