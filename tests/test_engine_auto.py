@@ -89,9 +89,11 @@ def test_auto_leaves_what_is_too_long_to_torch(
     def short(*which: Any) -> Any:
         found = opened(*which)
         engine = found.engine
-        engine.max_source_length, run = 6, engine.run
+        engine.max_source_length, run = 6, engine.run_rows
         monkeypatch.setattr(
-            engine, "run", lambda search, one: given.append(one.source) or run(search, one)
+            engine,
+            "run_rows",
+            lambda search, rows, *more: given.append(rows) or run(search, rows, *more),
         )
         return found
 
@@ -104,7 +106,7 @@ def test_auto_leaves_what_is_too_long_to_torch(
     given.clear()
     for text in ("abc", "abcabcabc"):
         assert auto.predict([text]) == model.predict([text])
-    assert [len(source.data[0]) for source in given] == [4]  # abc and the end
+    assert [len(rows[0]) for rows in given] == [4]  # abc and the end
     engine = auto.predictor_.engine.engine
     engine.engine.max_target_length = 20
     given.clear()

@@ -56,6 +56,14 @@ class AutoEngine(Engine):
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self.engine.run(search, request)
 
+    def run_rows(
+        self, search: Search, rows: list[list[int]], limits: list[int], nbest: int
+    ) -> list[SearchResult | None]:
+        return self.engine.run_rows(search, rows, limits, nbest)
+
+    def run_rest(self, search: Search, request: SearchRequest) -> list[SearchResult]:
+        return self.engine.run_rest(search, request)
+
     def stepper(self) -> Any:
         return self.engine.stepper()
 
@@ -94,6 +102,7 @@ class AutoEngine(Engine):
 
     def _use(self, engine: Engine, choice: EngineChoice) -> None:
         self.engine, self.device, self.chosen = engine, engine.device, choice
+        self.takes_rows = engine.takes_rows
 
     def _open(self, choice: EngineChoice) -> Engine:
         """Open an engine that falls back to torch for what it does not support."""

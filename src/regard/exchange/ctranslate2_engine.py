@@ -33,6 +33,7 @@ class CTranslate2Engine(Engine):
     """An engine that decodes with CTranslate2: one translator per core, each with one thread."""
 
     name = "ctranslate2"
+    takes_rows = True
 
     def __init__(self, folder: Path) -> None:
         """Load the CTranslate2 files in `folder`, which is part of an exported folder."""
@@ -55,25 +56,33 @@ class CTranslate2Engine(Engine):
         return None if search.plain_beam() else f"this {search.kind} search"
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        plain = search.plain_beam()
-        if request.constraints is not None or plain is None:
-            return search.run(self.stepper(), self.fit_request(request))
+        if request.constraints is not None:
+            return self.run_rest(search, request)
         (source, limits), nbest = request.sequences(), request.nbest
-        self.check(source.data.shape[1])
-        plain = PlainBeam(max(plain.beam, nbest), plain.length_penalty)
-        most = self.beam_search.max_target_length
-        max_lengths = [max(1, min(limit, most)) for limit in limits.tolist()]
-        size = self._batch_size(len(max_lengths))
-        found = self.beam_search.search(_rows(source), max_lengths, plain, size)
+        found = self.run_rows(search, _rows(source), limits.tolist(), nbest)
         fallback = [b for b, hypotheses in enumerate(found) if hypotheses is None]
         if fallback:
             some = Padded(source.data[fallback], source.mask[fallback])
             rest = replace(request, source=some, limits=limits[fallback])
             rest = replace(rest, on_step=remap_rows(request.on_step, fallback))
-            again = search.run(self.stepper(), self.fit_request(rest))
-            for b, hypotheses in zip(fallback, again, strict=True):
+            for b, hypotheses in zip(fallback, self.run_rest(search, rest), strict=True):
                 found[b] = hypotheses
-        return [hypotheses[:nbest] for hypotheses in found if hypotheses is not None]
+        return found
+
+    def run_rest(self, search: Search, request: SearchRequest) -> list[SearchResult]:
+        return search.run(self.stepper(), self.fit_request(request))
+
+    def run_rows(
+        self, search: Search, rows: list[list[int]], limits: list[int], nbest: int
+    ) -> list[SearchResult | None]:
+        self.check(max(map(len, rows)))
+        plain, most = search.plain_beam(), self.beam_search.max_target_length
+        if plain is None:
+            return [None] * len(rows)
+        plain = PlainBeam(max(plain.beam, nbest), plain.length_penalty)
+        max_lengths = [max(1, min(limit, most)) for limit in limits]
+        found = self.beam_search.search(rows, max_lengths, plain, self._batch_size(len(rows)))
+        return [None if hypotheses is None else hypotheses[:nbest] for hypotheses in found]
 
     def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         """Return the result of `work`, a list with an element per source, for each batch, in order.

@@ -35,14 +35,14 @@ class Engine(ABC):
     fork_safe: whether forked worker processes can run the model. uses_threads: whether batches are
     divided among threads or processes. max_source_length, max_target_length: in tokens, EOS
     included; None: unlimited. module: the torch module, if any. plain: whether the engine runs
-    `module` itself, without a shortlist.
+    `module` itself, without a shortlist. takes_rows: whether `run_rows` can find anything.
     """
 
     name: str
     device = torch.device("cpu")
     fork_safe = False
     uses_threads = True
-    plain = False
+    plain = takes_rows = False
     max_source_length: int | None = None
     source_section = "model.encoder.positions"  # the settings that limit the source length
     max_target_length: int | None = None
@@ -56,6 +56,19 @@ class Engine(ABC):
     @abstractmethod
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         """Run a search; return the result for each source of the request."""
+
+    def run_rows(
+        self, search: Search, rows: list[list[int]], limits: list[int], nbest: int
+    ) -> list[SearchResult | None]:
+        """Return the results for sources as token ids; None where `run_rest` has to search.
+
+        limits: maximum tokens per output, EOS included.
+        """
+        return [None] * len(rows)
+
+    def run_rest(self, search: Search, request: SearchRequest) -> list[SearchResult]:
+        """Run a search for sources for which `run_rows` found nothing."""
+        return self.run(search, request)
 
     def unsupported(self, search: Search, request: SearchRequest) -> str | None:
         """Return what this engine leaves to the search of regard in torch, or None."""

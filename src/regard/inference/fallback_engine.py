@@ -20,12 +20,16 @@ class FallbackEngine(Engine):
     def __init__(self, engine: Engine, fallback: Engine) -> None:
         self.engine, self.fallback = engine, fallback
         self.name, self.device, self.fork_safe = engine.name, engine.device, engine.fork_safe
+        self.takes_rows = engine.takes_rows
         self._printed: set[str] = set()
 
     def _select(self, search: Search | None, request: SearchRequest) -> Engine:
         """Return the engine for a request. search: None if only its length matters."""
-        reason = self._too_long(request)
-        if search is not None and reason is None:
+        source, limits = request.sequences()
+        reason = None
+        if self._is_too_long(source.data.shape[1], int(limits.max())):
+            reason = "long texts"
+        elif search is not None:
             is_captured = is_recording() or is_ablating()
             reason = "capture" if is_captured else self.engine.unsupported(search, request)
         if reason is None:
@@ -35,21 +39,32 @@ class FallbackEngine(Engine):
             info(f"engine {self.fallback.name} runs what {self.name} does not support: {reason}")
         return self.fallback
 
-    def _too_long(self, request: SearchRequest) -> str | None:
-        source, limits = request.sequences()
+    def _is_too_long(self, source: int, target: int) -> bool:
+        """Return whether a source or a limit of this length is too long only for `engine`."""
         engine, fallback = self.engine, self.fallback
         sides = (
-            (source.data.shape[1], engine.max_source_length, fallback.max_source_length),
-            (int(limits.max()), engine.max_target_length, fallback.max_target_length),
+            (source, engine.max_source_length, fallback.max_source_length),
+            (target, engine.max_target_length, fallback.max_target_length),
         )
-        fits = all(
-            maximum is None or length <= maximum or (other is not None and other <= maximum)
+        return any(
+            maximum is not None and length > maximum and (other is None or other > maximum)
             for length, maximum, other in sides
         )
-        return None if fits else "long texts"
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self._select(search, request).run(search, request)
+
+    def run_rows(
+        self, search: Search, rows: list[list[int]], limits: list[int], nbest: int
+    ) -> list[SearchResult | None]:
+        longest = (max(map(len, rows)), max(limits))
+        if is_recording() or is_ablating() or self._is_too_long(*longest):
+            return [None] * len(rows)
+        return self.engine.run_rows(search, rows, limits, nbest)
+
+    def run_rest(self, search: Search, request: SearchRequest) -> list[SearchResult]:
+        self._select(search, request)  # prints the reason, if there is one
+        return self.fallback.run(search, request)
 
     def stepper(self) -> Any:
         return self.fallback.stepper()

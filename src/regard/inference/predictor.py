@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -14,13 +14,13 @@ from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.memory import tune_malloc
 from regard.data.reading.read import Example, Pair
+from regard.inference.alignments import with_alignment
 from regard.inference.engine import Engine
 from regard.inference.open_engine import is_exported, open_engine
 from regard.inference.torch_engine import TorchEngine
 from regard.search.callbacks import SearchCancelled, StepCallback, remap_rows
 from regard.search.constrained import ConstraintsNotMet
-from regard.search.forced_decoding import cross_attention
-from regard.search.search import Search, SearchRequest, SearchResult
+from regard.search.search import Search, SearchResult
 from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
@@ -120,41 +120,58 @@ class Predictor:
             return [make(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
 
         def predict_batch(engine: Engine, part: list[int]) -> list[Prediction]:
+            known, run = dict[int, SearchResult](), engine.run
+            if engine.takes_rows and tokens is None and not return_alignment:
+                known, run = self._run_rows(engine, encoded, part, search, nbest), engine.run_rest
+            rest = [i for i in part if i not in known]
+            if not rest:
+                work.on_predictions(part, predictions := to_predictions(known))
+                return predictions
             request = replace(
-                task.search_request(encoded, part, search),
+                task.search_request(encoded, rest, search),
                 nbest=nbest,
-                constraints=None if tokens is None else [tokens[i] for i in part],
-                indices=[indices[i] for i in part],
-                on_step=remap_rows(work.step_callback, part),
+                constraints=None if tokens is None else [tokens[i] for i in rest],
+                indices=[indices[i] for i in rest],
+                on_step=remap_rows(work.step_callback, rest),
             )
             try:
-                found = engine.run(search, request)
+                found = run(search, request)
             except ConstraintsNotMet as error:
-                raise ConstraintsNotMet(part[error.row]) from error
+                raise ConstraintsNotMet(rest[error.row]) from error
             except SearchCancelled as error:
-                finished = {
-                    part[row]: one for row, one in error.finished.items() if not return_alignment
+                finished = known | {
+                    rest[row]: one for row, one in error.finished.items() if not return_alignment
                 }
                 work.on_predictions([*finished], to_predictions(finished))
                 raise
-            predictions = to_predictions(dict(zip(part, found, strict=True)))
+            known |= zip(rest, found, strict=True)
+            predictions = to_predictions({i: known[i] for i in part})
             if return_alignment:
-                predictions = _with_alignment(engine, request, found, predictions)
+                predictions = with_alignment(engine, request, found, predictions)
             work.on_predictions(part, predictions)
             return predictions
 
         batch_size = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
         return self._map_batches(encoded, predict_batch, batch_size, work)
 
+    def _run_rows(
+        self, engine: Engine, encoded: Any, part: list[int], search: Search, nbest: int
+    ) -> dict[int, SearchResult]:
+        """Return the results that an engine finds from token ids alone, by source index."""
+        task, rows = cast(Any, self.task), [encoded.row(i).tolist() for i in part]
+        limits = [task.max_output_length(len(row), search) for row in rows]
+        found = engine.run_rows(search, rows, limits, nbest)
+        return {i: one for i, one in zip(part, found, strict=True) if one is not None}
+
     def find(self, sources: Sequence[Any]) -> list[SearchResult]:
         """Return the raw search result for each source, such as logits."""
         encoded, search = self.task.rows(sources), self.config.search
         check_lengths(encoded.lengths)
 
-        def search_batch(engine: Engine, part: list[int]) -> list[SearchResult]:
+        def run(engine: Engine, part: list[int]) -> list[SearchResult]:
             return engine.run(search, self.task.search_request(encoded, part, search))
 
-        return self._map_batches(encoded, search_batch, ROWS, DEFAULT_WORK)
+        return self._map_batches(encoded, run, ROWS, DEFAULT_WORK)
 
     def _map_batches(
         self,
@@ -219,19 +236,6 @@ class Predictor:
         """Return the metrics on examples. Loss and perplexity require the torch engine."""
         objective, search = self.config.objective, search or self.config.search
         return self.task.evaluate(self, examples, objective, search, rows)
-
-
-def _with_alignment(
-    engine: Engine, request: SearchRequest, found: list[SearchResult], predictions: list[Prediction]
-) -> list[Prediction]:
-    """Return the predictions with alignments: their attention to the source tokens."""
-    request = request.to(engine.device)
-    targets = [list(hypotheses[0].tokens) for hypotheses in found]
-    weights = cross_attention(engine.for_alignment(request), request.sequences()[0], targets)
-    return [
-        replace(prediction, alignment=tuple(tuple(row) for row in one.tolist()))
-        for prediction, one in zip(predictions, weights, strict=True)
-    ]
 
 
 def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
