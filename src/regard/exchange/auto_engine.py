@@ -22,8 +22,7 @@ class EngineChoice(NamedTuple):
 
 
 UNDECIDED, TORCH = EngineChoice(""), EngineChoice("torch")
-OTHERS = (
-    EngineChoice("torch", "int8"),
+OTHERS = (  # int8 weights in torch save memory, not time
     EngineChoice("ctranslate2"),
     EngineChoice("ctranslate2", "int8"),
     EngineChoice("onnx"),
