@@ -69,7 +69,7 @@ def test_pieces_are_embedded_as_the_whole(kind: PositionOptions) -> None:
 
 @each_kind
 def test_what_prediction_keeps_can_be_trained_with(kind: PositionOptions) -> None:
-    """A table that is made in inference mode has no gradients, and must not be kept for training."""
+    """A table that is made in inference mode must not be kept: it cannot be trained with."""
     sinusoids.cache_clear()
     torch.manual_seed(0)
     position, q = kind.build(D, H), torch.randn(B, H, T, D // H, requires_grad=True)
