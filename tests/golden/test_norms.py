@@ -12,6 +12,7 @@ from regard.config.defaults import fill_defaults
 from regard.config.load import check_config, load_config
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
+from regard.core.options import not_exported
 from regard.inputs.input import InputShape
 from regard.models.transformer_options import TransformerEncoderOptions
 from regard.nn.feedforward import ACTIVATIONS, GATED, FeedForward
@@ -200,3 +201,14 @@ def test_matrices_are_counted(activation: Any) -> None:
     options = TransformerEncoderOptions(**sizes, activation=activation)
     matrices = [w for w in options.build().parameters() if w.dim() == 2]
     assert options.weights == sum(w.numel() for w in matrices)
+
+
+def test_engines_that_cannot_run_a_setting_name_it() -> None:
+    tree = {"kind": "transformer", "activation": "swiglu", "residual": False, "norm": "scale"}
+    options = check_config({"model": {"encoder": tree, "decoder": tree}}, "test").model
+    assert not_exported(options, "onnx", "model") == []
+    assert not_exported(options, "ctranslate2", "model") == [
+        f"model.{side}.{setting}"
+        for side in ("decoder", "encoder")
+        for setting in ("activation=swiglu", "residual=false", "norm.kind=scale")
+    ]
