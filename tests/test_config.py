@@ -195,7 +195,7 @@ def test_a_kind_may_be_given_as_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "union"), [("norm=batchy", Norms), ("norm_position=middle", NormPosition)]
+    ("setting", "union"), [("norm=group", Norms), ("norm_position=middle", NormPosition)]
 )
 def test_a_word_that_is_none_of_the_kinds(setting: str, union: Any) -> None:
     name, word = setting.split("=")
