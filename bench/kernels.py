@@ -75,7 +75,7 @@ def take_turns(jobs: list[tuple[Any, ...]], args: Any) -> tuple[dict, dict]:
             seconds, processor, memory[name] = pipe.recv()
             if turn:
                 times[name].append(seconds)
-                times[PROCESSOR, *name].append(processor)
+                times[(PROCESSOR, *name)].append(processor)
     for pipe in pipes:
         pipe.send(False)
     return times, memory
@@ -178,12 +178,14 @@ def compare(name: str, times: dict, memory: dict) -> dict[str, Any]:
         "x less memory than explicit": round(lean, 2),
         "x less memory than fused": round(memory[FUSED, LENGTH] / memory[at], 2),
         "processor explicit": round(
-            fastest(times[PROCESSOR, EXPLICIT, LENGTH], times[PROCESSOR, *at]), 2
+            fastest(times[PROCESSOR, EXPLICIT, LENGTH], times[(PROCESSOR, *at)]), 2
         ),
         "processor fused": round(
-            fastest(times[PROCESSOR, FUSED, LENGTH], times[PROCESSOR, *at]), 2
+            fastest(times[PROCESSOR, FUSED, LENGTH], times[(PROCESSOR, *at)]), 2
         ),
-        "processor 4k to 8k": round(fastest(times[PROCESSOR, *longer], times[PROCESSOR, *at]), 2),
+        "processor 4k to 8k": round(
+            fastest(times[(PROCESSOR, *longer)], times[(PROCESSOR, *at)]), 2
+        ),
         "4k to 8k": round(growth, 2),
         "4k to 8k by rounds": round(median_ratio(times[longer], times[at]), 2),
         "memory 4k to 8k": round(memory[longer] / memory[at], 2),
@@ -199,7 +201,9 @@ def decoding(times: dict, memory: dict) -> dict[str, Any]:
         "kernel": "linear, one decoding step",
         "ms": round(1000 * min(times[short]) / STEPS, 3),
         "1k to 8k": round(growth, 3),
-        "processor 1k to 8k": round(fastest(times[PROCESSOR, *long], times[PROCESSOR, *short]), 3),
+        "processor 1k to 8k": round(
+            fastest(times[(PROCESSOR, *long)], times[(PROCESSOR, *short)]), 3
+        ),
         "1k to 8k by rounds": round(median_ratio(times[long], times[short]), 3),
         "MB": [round(memory[key], 2) for key in (short, long)],
         "bars": [bar("growth", growth, STEP_GROWTH, below=True)],
