@@ -1,7 +1,6 @@
 """`regard crossover`: cells in their own processes, limits, resuming, and who pays from where."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,13 @@ from regard.experiments.crossover.attention_layer import (
     is_causal,
     kernel_options,
 )
-from regard.experiments.crossover.cell_store import CellStore, Measured, describe_machine
+from regard.experiments.crossover.cell_store import Measured
 from regard.experiments.crossover.measure_cell import Cell, Cost, measure_cell
-from regard.experiments.crossover.own_process import LimitExceeded, Limits, call_in_process
+from regard.experiments.crossover.own_process import LimitExceeded, Limits
 from regard.experiments.crossover.run_crossover import Crossover, run_crossover
 from regard.experiments.crossover.show import number, table_lines
 from regard.views.figures.style import styled
 from regard.views.plots.cost_plot import plot_costs
-
-UNLIMITED = Limits(60.0, None)
 
 
 def costing(milliseconds: float) -> Measured:
@@ -149,31 +146,6 @@ def test_the_slopes_are_one_and_two() -> None:
     assert slopes == pytest.approx([1.0, 2.0])
 
 
-def test_a_call_in_a_process_of_its_own() -> None:
-    import os
-
-    assert call_in_process(os.getpid, (), UNLIMITED) != os.getpid()
-    with pytest.raises(ZeroDivisionError):
-        call_in_process(divmod, (1, 0), UNLIMITED)
-
-
-def test_a_call_that_takes_too_long_is_stopped() -> None:
-    with pytest.raises(LimitExceeded, match=r"takes more than 0\.05 s"):
-        call_in_process(time.sleep, (600,), Limits(0.05, None))
-
-
-def test_a_call_that_needs_too_much_memory_is_reported() -> None:
-    with pytest.raises(LimitExceeded, match="needs more than 256 MB of memory"):
-        call_in_process(torch.zeros, (2**32,), Limits(60.0, 2**28))
-
-
-def test_a_process_that_dies_is_reported() -> None:
-    import os
-
-    with pytest.raises(LimitExceeded, match="died"):
-        call_in_process(os._exit, (9,), UNLIMITED)
-
-
 def planned(monkeypatch: Any, costs: dict[Cell, Any]) -> list[Cell]:
     """Cells cost what is planned, or raise it; returns the cells that are measured."""
     seen: list[Cell] = []
@@ -246,24 +218,3 @@ def test_invalid_lengths(lengths: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["crossover", "--lengths", lengths, "--out", str(tmp_path)])
     assert isinstance(result.exception, UserError)
     assert "expected positive integers" in str(result.exception)
-
-
-def test_other_settings_in_the_same_folder(tmp_path: Path) -> None:
-    CellStore(tmp_path, describe_machine(1)).add(Cell("softmax", 16), costing(1.0))
-    with pytest.raises(UserError, match="measured with threads 1 instead of 2") as error:
-        CellStore(tmp_path, describe_machine(2))
-    assert "choose another --out" in str(error.value)
-
-
-def test_cells_are_restored(tmp_path: Path) -> None:
-    store = CellStore(tmp_path, describe_machine(1))
-    store.add(Cell("softmax", 16), costing(1.0))
-    store.add(Cell("topk", 16), Measured(None, "too slow"))
-    assert CellStore(tmp_path, describe_machine(1)).cells == store.cells
-
-
-@pytest.mark.parametrize("content", ["[]", "{", '{"machine": 3}', '{"machine": {}}'])
-def test_corrupted_cells(content: str, tmp_path: Path) -> None:
-    (tmp_path / "cells.json").write_text(content)
-    with pytest.raises(UserError, match=r"cells\.json"):
-        CellStore(tmp_path, describe_machine(1))

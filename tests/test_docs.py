@@ -37,7 +37,7 @@ def test_a_documented_command_is_understood(
     task = context.params.get("task")
     settings = [*([f"task.kind={task}"] if task else []), *(context.params.get("settings") or [])]
     mistakes = ("widht", "input_feeding=true", "decoder.attention.kind=nystrom")
-    if any(mistake in line for mistake in mistakes):  # shown with their errors
+    if any(mistake in line for mistake in mistakes):  # shown as mistakes
         with pytest.raises(UserError):
             load_config(context.params["recipe"], settings)
     elif name == "train":

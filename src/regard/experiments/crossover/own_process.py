@@ -62,8 +62,10 @@ def _run(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the parent kills its workers
     if memory is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
         limit = _mapped_bytes() + memory
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         pipe.send((work(*args), None))
     except (MemoryError, RuntimeError) as error:

@@ -35,8 +35,8 @@ class Crossover:
         """Return the cost of a cell; None if it was skipped."""
         return self.cells[Cell(kernel, length)].cost
 
-    def seconds(self, kernel: str, length: int) -> float | None:
-        """Return the milliseconds of a forward and a backward pass; None if skipped."""
+    def milliseconds(self, kernel: str, length: int) -> float | None:
+        """Return the duration of a forward and a backward pass; None if skipped."""
         cost = self.cost(kernel, length)
         return None if cost is None else cost.forward_ms + cost.backward_ms
 
@@ -48,7 +48,7 @@ class Crossover:
     def _pays_from(self, kernel: str) -> int | None:
         found = None
         for length in sorted(self.lengths, reverse=True):
-            own, fused = self.seconds(kernel, length), self.seconds(FUSED, length)
+            own, fused = self.milliseconds(kernel, length), self.milliseconds(FUSED, length)
             if own is None or (fused is not None and own >= fused):
                 break
             found = length
