@@ -192,7 +192,10 @@ def test_a_kind_may_be_given_as_a_word() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "kinds"),
-    [("norm=batchy", "'layer', 'rms'"), ("norm_position=middle", "'pre', 'post'")],
+    [
+        ("norm=middle", "'layer', 'rms', 'scale', 'batch', 'power', 'none'"),
+        ("norm_position=middle", "'pre', 'post', 'sandwich', 'deepnorm'"),
+    ],
 )
 def test_a_word_that_is_none_of_the_kinds(setting: str, kinds: str) -> None:
     name, word = setting.split("=")
