@@ -307,3 +307,20 @@ def test_unsuitable_head_settings_are_errors_by_name() -> None:
         TransformerEncoderOptions(heads=4, kv_heads=3)
     with pytest.raises(ValueError, match=r"qk_norm .* attention convolution has none"):
         TransformerEncoderOptions(qk_norm=True, attention=Convolution())
+
+
+@torch.no_grad()
+def test_deepnorm_scales_the_values_of_every_layout() -> None:
+    """Also if keys and values have fewer heads, and if a kernel reads more than three parts."""
+    for settings, rows in (
+        ({"kv_heads": 1}, slice(24, 32)),  # queries 16, keys 8, values 8
+        ({"attention": {"kind": "longformer"}}, slice(32, 48)),  # then the global ones
+        ({"attention": {"kind": "reformer"}}, slice(16, 32)),  # keys, values
+    ):
+        weights = []
+        for place in ("post", "deepnorm"):
+            torch.manual_seed(0)
+            built = TransformerEncoderOptions(**SIZES, norm_position=place, **settings).build()
+            weights.append(built.layers[0].attention.project.weight)
+        changed = (weights[0] != weights[1]).all(1).nonzero().flatten().tolist()
+        assert changed == list(range(rows.start, rows.stop))

@@ -114,21 +114,19 @@ class DeepNorm(Residual):
         """Multiply all matrices of the branch but those of queries and keys by beta."""
         for name, weight in branch.named_parameters():
             if name == "project.weight":
-                weight[-_value_rows(branch) :].mul_(self.beta)
+                weight[_value_rows(branch)].mul_(self.beta)
             elif weight.dim() == 2 and not name.startswith(("query.", "kernel.")):
                 weight.mul_(self.beta)
 
 
-def _value_rows(attention: Any) -> int:
-    """Return how many rows of the input projection compute values: the last ones.
-
-    The projection of self-attention also computes queries, if the kernel reads them.
-    """
-    rows, width = attention.project.out_features, attention.join.in_features
+def _value_rows(attention: Any) -> slice:
+    """Return the rows of the input projection that compute values."""
+    rows = attention.project.out_features
     if hasattr(attention, "query"):  # cross-attention: keys and values
-        return int(rows // 2)
-    others = len(attention.kernel.reads) - 1
-    return int((rows - width) // others if others else rows)
+        return slice(rows // 2, rows)
+    index, width = attention.kernel.reads.index("value"), attention.sizes.head_width
+    start = sum(attention.counts[:index]) * width
+    return slice(start, start + attention.counts[index] * width)
 
 
 class ResidualOptions(Options):

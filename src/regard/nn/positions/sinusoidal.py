@@ -32,14 +32,9 @@ class SinusoidalPosition(Position):
 
 
 @lru_cache(maxsize=16)
-@torch.inference_mode(False)  # the first caller may predict, and the next one train
+@torch.inference_mode(False)  # it is cached, and training uses it too
 def sinusoids(length: int, width: int, layout: SinusoidLayout = "interleaved") -> Tensor:
     """Return the table (length, width) of sinusoidal positions."""
-    with torch.inference_mode(False):  # it is cached, and training uses it too
-        return _sinusoids(length, width, layout)
-
-
-def _sinusoids(length: int, width: int, layout: SinusoidLayout) -> Tensor:
     steps = torch.arange(0, width, 2, dtype=torch.float64)
     angles = torch.arange(length)[:, None] * torch.exp(steps * (-math.log(10000.0) / width))
     both = [angles.sin().float(), angles.cos().float()]  # (length, ceil(width / 2)) each
