@@ -183,6 +183,9 @@ def products(x: Any, weight: Any, bias: Any, ours: Any) -> dict[str, Callable[[]
         "ours": ours.bare(),
         "linear_dynamic": lambda: torch.ops.quantized.linear_dynamic(x, packed, True),
         "weight_int8pack_mm": lambda: torch._weight_int8pack_mm(x, values, scale) + bias,
+        "weight_int8pack_mm bf16": lambda: (
+            torch._weight_int8pack_mm(x.bfloat16(), values, scale.bfloat16()).float() + bias
+        ),
     }
     if len(x) > 16:  # fewer rows are not supported
 

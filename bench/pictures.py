@@ -2,7 +2,8 @@
 
 usage: python bench/pictures.py MODEL TEXT ONE OTHER WORD [--out docs] [--only phone]
 MODEL is a Transformer, which is looked into while it answers TEXT; ONE and OTHER are compared on
-WORD. Writes serve.png, compare-models.png, phone.png, inspect.png and inspect-dark.png.
+WORD. ONE is also shown before anything is typed, with words of its dev set. Writes serve.png,
+first-screen.png, compare-models.png, phone.png, inspect.png and inspect-dark.png.
 """
 
 import argparse
@@ -23,9 +24,18 @@ import steps
 
 PLACES = (os.environ.get("REGARD_CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 1.5, "is_mobile": True}
-
+HIDE_DATA = """() => {
+  for (const one of document.querySelectorAll("#examples, [data-role=sample]")) one.remove();
+}"""
 
 Open = Callable[..., Any]
+
+
+def first_screen(open_page: Open, args: argparse.Namespace) -> Any:
+    """What a visitor sees first."""
+    page = open_page(viewport={"width": 1280, "height": 720})
+    steps.part(page, "model").select_option(args.one.name)
+    return page
 
 
 def serve(open_page: Open, args: argparse.Namespace) -> Any:
@@ -67,6 +77,7 @@ def inspect_dark(open_page: Open, args: argparse.Namespace) -> Any:
 
 
 PICTURES = {
+    "first-screen": first_screen,
     "serve": serve,
     "compare-models": compare_models,
     "phone": phone,
@@ -118,7 +129,8 @@ def main() -> None:
             path = args.out / f"{name}.png"
             page = PICTURES[name](open_page, args)
             # A picture shows no sentence of the data that the model was trained on.
-            page.evaluate("() => document.querySelector('#examples')?.remove()")
+            if name != "first-screen":
+                page.evaluate(HIDE_DATA)
             page.mouse.move(0, 0)
             page.evaluate("() => scrollTo(0, 0)")
             page.screenshot(path=path, animations="disabled")

@@ -36,6 +36,7 @@ SETUPS = {
     ),
 }
 STEPS = 300
+HEALTHY_STEPS = 1500  # fewer are too few for this data, which is a finding
 EXAMPLES, DEV = 6000, 400
 # The weights through which the decoder sees the source.
 SIGHT = {"letters": ["decoder.bridge", "decoder.join"], "dates": ["decoder.layers.0.cross.join"]}
@@ -96,13 +97,13 @@ def settings_of(setup: str, *more: str) -> tuple[str, ...]:
     return (*SHARED, *SETUPS[setup], *more)
 
 
-def with_settings(*more: str) -> Callable[[Bench, str, Path], None]:
+def with_settings(*more: str, steps: int = STEPS) -> Callable[[Bench, str, Path], None]:
     """Plants settings."""
 
     def plant(bench: Bench, setup: str, out: Path) -> None:
         train, dev = bench.rows(setup)
         files = bench.file(setup, train), bench.file(f"{setup}-dev", dev)
-        bench.train(out, *files, settings_of(setup, *more))
+        bench.train(out, *files, settings_of(setup, *more), "--steps", str(steps))
 
     return plant
 
@@ -196,7 +197,7 @@ FAULTS = [
     Planted("rate / 1000", RATES[1:], "dates", with_settings("training.lr=3e-6")),
     Planted(
         "targets shuffled",
-        ("targets-unrelated-to-sources",),
+        ("targets-independent-of-sources",),
         "dates",
         with_rows(shuffled, "shuffled"),
     ),
@@ -210,15 +211,15 @@ FAULTS = [
     Planted("dropout 0.9", ("dropout-too-high",), "dates", with_settings(*WET)),
     Planted(
         "50 examples",
-        ("too-few-examples", "overfits"),
+        ("too-little-data", "overfitting"),
         "letters",
         with_rows(lambda rows: rows[:50], "50"),
     ),
-    Planted("dev of another language", ("dev-of-another-kind",), "dates", another_language),
-    Planted("attention blinded", ("source-not-used",), "dates", blinded),
-    Planted("tokens unknown", ("source-tokens-unknown",), "letters", with_settings(*FEW_TOKENS)),
-    Planted("healthy letters", (), "letters", with_settings()),
-    Planted("healthy dates", (), "dates", with_settings()),
+    Planted("dev of another language", ("dev-distribution-shift",), "dates", another_language),
+    Planted("attention blinded", ("source-ignored",), "dates", blinded),
+    Planted("tokens unknown", ("source-oov",), "letters", with_settings(*FEW_TOKENS)),
+    Planted("healthy letters", (), "letters", with_settings(steps=HEALTHY_STEPS)),
+    Planted("healthy dates", (), "dates", with_settings(steps=HEALTHY_STEPS)),
     Planted("healthy tagger", (), "tags", tagger),
 ]
 ONLY_ONE = ("dev of another language", "healthy tagger", "healthy letters", "healthy dates")

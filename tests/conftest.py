@@ -1,5 +1,6 @@
 """What all tests share: one thread, a way to run commands, and one small trained model."""
 
+import gc
 import io
 import json
 import os
@@ -23,6 +24,8 @@ from regard.exchange.export import export_model
 from .exportable import KINDS, random_model
 from .grouping import kinds_that_fail
 
+gc.disable()  # until all tests are collected: what is made until then stays
+os.fsync = lambda file: None  # takes 10 ms; only after a power failure files would differ
 torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
 # A shell starts what runs in the background with Ctrl-C ignored, and children inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,6 +62,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from .spreading import Spreading
 
     return Spreading(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector skips what collection made, which stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

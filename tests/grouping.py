@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 FOLDERS = {"browser": "browser", "serve": "sockets"}
@@ -24,6 +25,16 @@ def group_of(path: Path) -> str | None:
     if name in PROCESSES:
         return "processes"
     return name if name in ALONE else None
+
+
+@cache
+def unit_of(node: str) -> str:
+    """The tests that one worker runs in a row: a group; the laws of one model, so that only that
+    worker builds it; or a test alone."""
+    file, _, test = node.partition("::")
+    path = Path(*Path(file).parts[1:])  # the first part is `tests`
+    model = test.partition("[")[2] if path.parts[0] == "laws" else ""
+    return group_of(path) or model or node
 
 
 def kinds_that_fail(nodes: Iterable[str]) -> list[str]:

@@ -184,6 +184,22 @@ def test_verdict(metric: str, score: float, base: float, is_problem: bool) -> No
     assert all(f.name == "dev-no-better-than-baseline" and f.fix for f in found)
 
 
+@pytest.mark.parametrize(
+    ("metric", "score", "base", "is_problem"),
+    [
+        ("exact_match", 1.2, 0.0, True),
+        ("exact_match", 6.0, 0.0, False),
+        ("exact_match", 91.0, 90.8, False),  # good baselines are hard to beat
+        ("ser", 88.0, 90.0, True),
+        ("ser", 60.0, 90.0, False),
+        ("perplexity", 99.0, 100.0, False),  # has no best possible score
+    ],
+)
+def test_verdict_barely_better(metric: str, score: float, base: float, is_problem: bool) -> None:
+    found = [(f.severity, f.name) for f in baseline_verdicts(stats(metric, score, base))]
+    assert found == [("problem", "barely-better-than-baseline")] * is_problem
+
+
 def test_verdict_of_a_run_that_still_improves() -> None:
     found = stats("bleu", 1.0, 2.0) | {"curve": {"dev_gain_at_end": 0.5}}
     (finding,) = baseline_verdicts(found)

@@ -212,6 +212,26 @@ def test_cached_words_are_tokenized_like_full_texts(
         assert flat.tolist() == slow[0].tolist() and lengths.tolist() == slow[1].tolist()
 
 
+def test_words_are_cached_by_several_threads() -> None:
+    """While one thread splits new words, another one cannot add its own between them."""
+    others = list[threading.Thread]()
+
+    def split(words: list[str]) -> list[list[int]]:
+        if not others:
+            others.append(threading.Thread(target=lambda: found.append(pieces.encode(["three"]))))
+            others[0].start()
+            others[0].join(0.2)  # it waits for this thread
+        return [[len(word)] * len(word) for word in words]
+
+    found = list[Any]()
+    pieces = word_pieces.WordPieces(split, 0)
+    flat, lengths = pieces.encode(["a bc", "a"])
+    others[0].join()
+    assert flat.tolist() == [1, 2, 2, 1] and lengths.tolist() == [3, 1]
+    assert [found[0][0].tolist(), found[0][1].tolist()] == [[5] * 5, [5]]
+    assert pieces.encode(["bc three"])[0].tolist() == [2, 2, 5, 5, 5, 5, 5]
+
+
 def test_rows_are_closed() -> None:
     class Letters(Tokenizer):
         kind = "letters"

@@ -10,7 +10,7 @@ from typing import Any
 import corpora
 import pytest
 
-from regard.experiments.diagnose import trials
+from regard.experiments.diagnose import ceiling, trials
 from regard.experiments.diagnose.findings import ORDER
 
 TASKS = ("transduce", "tag", "classify", "regress", "language-model")
@@ -30,6 +30,8 @@ def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the trials find is tested elsewhere; here they need not take long."""
     for name, steps in (("STEPS", 20), ("RANGE_STEPS", 12), ("ONE_BATCH_STEPS", 10)):
         monkeypatch.setattr(trials, name, steps)
+    monkeypatch.setattr(ceiling, "MIN_STEPS", 5)
+    monkeypatch.setattr(ceiling, "MAX_STEPS", 5)
 
 
 @pytest.fixture
@@ -65,11 +67,13 @@ def test_every_task_can_be_diagnosed(
         "source",
         "predictions",
     }
-    probes |= {"internals", "trials"}
+    probes |= {"internals", "trials", "ceiling"}
     assert found["statistics"].keys() | found["skipped"].keys() == probes
     assert not found["statistics"].keys() & found["skipped"].keys()
+    assert found["statistics"]["ceiling"]["baseline"] > 0
     if task == "language-model":
         assert {"dependence", "source", "predictions"} <= found["skipped"].keys()
+        assert found["statistics"]["ceiling"]["ngram"]["loss"] > 0
 
 
 def test_the_same_run_gets_the_same_diagnosis(
@@ -85,7 +89,8 @@ def test_quick_reads_log_and_data_only(
     run = copy("tag")
     (run / "model.safetensors").unlink()
     found = json.loads(command("diagnose", run, "--quick", "--json").out)
-    assert {"losses", "source", "predictions", "internals", "trials"} == found["skipped"].keys()
+    needs_model = {"losses", "source", "predictions", "internals", "trials", "ceiling"}
+    assert needs_model == found["skipped"].keys()
     assert found["statistics"]["curve"]["steps"] == corpora.STEPS["tag"]
 
 

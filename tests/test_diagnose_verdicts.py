@@ -143,6 +143,18 @@ def test_nonlinear_dependence_is_not_reported() -> None:
     assert names(stats) == []
 
 
+def test_labels_that_a_trial_learns_depend_on_the_source() -> None:
+    stats = healthy()
+    stats["dependence"]["train"]["z_score"] = 0.3  # as in parity, no token alone says anything
+    stats["source"]["dev"] |= {"other_source": 0.0, "shuffled_tokens": 0.0}
+    stats["ceiling"] = {"baseline": 0.7, "rival": {"loss": 0.2}, "continued": {"loss": None}}
+    assert names(stats) == [("problem", "targets-independent-of-sources")]
+    stats["metadata"]["labels"] = True
+    assert names(stats) == []
+    stats["ceiling"]["rival"]["loss"] = 0.69
+    assert names(stats) == [("problem", "targets-independent-of-sources")]
+
+
 def test_swapped_sides_come_before_distribution_shift() -> None:
     stats = healthy()
     for side in ("source", "target"):
@@ -227,6 +239,16 @@ def test_curves_predictions_and_internals_give_warnings() -> None:
     assert "problem" not in {severity for severity, _ in found}
     stats["internals"]["frozen"] = ["y"]
     assert ("warning", "vanishing-gradients") not in names(stats)
+
+
+def test_less_than_one_epoch_is_a_warning() -> None:
+    stats = healthy()
+    stats["curve"] |= {"epochs": 0.4, "steps": 80}
+    assert names(stats) == [("warning", "less-than-one-epoch")]
+    (finding,) = model_verdicts(stats)
+    assert "40%" in finding.evidence and "--steps 1000" in finding.fix  # 200 steps per epoch
+    stats["curve"]["epochs"] = 1.0
+    assert names(stats) == []
 
 
 def test_problems_come_first_and_causes_before_effects() -> None:

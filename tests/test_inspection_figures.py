@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
+import torch
 
 from regard.cli import inspect
 from regard.config.configs import TransduceConfig
@@ -16,7 +17,10 @@ from regard.exchange import engine_choice
 from regard.views.figures.fonts import fonts_for
 from regard.views.figures.style import save, styled
 from regard.views.inspection import figures, inspecting
+from regard.views.inspection.figure_maps import plot_large
+from regard.views.inspection.figure_views import Heatmap, attention_maps
 from regard.views.inspection.figures import VIEWS, available_views, plot_view
+from regard.views.inspection.internals import hidden_columns
 
 SOURCE, TARGET = ["c", "a", "t", "</s>"], ["K", "AE", "</s>"]
 
@@ -363,3 +367,22 @@ def test_the_command_plots_the_requested_view(tmp_path: Path, monkeypatch: Any) 
             command(**settings)
     with pytest.raises(UserError, match="--view trees: expected one of steps"):
         command(svg=path, view="trees")
+
+
+def test_cells_that_no_head_can_attend_to_are_hatched() -> None:
+    """Those with weight 0 in all heads; an implied matrix is called so."""
+    heads = torch.tensor([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    assert hidden_columns(heads) == ("011", "001")
+    assert hidden_columns(torch.ones(1, 2, 2)) == ()
+    one = Heatmap("x", heads[0].numpy(), ["a", "b"], list("abc"), "rows", "columns", ("011", "001"))
+    (panel,) = [axes for axes in plot_large("title", [one]).axes if axes.get_title() == "x"]
+    (hatched,) = [part for part in panel.collections if part.get_hatch()]
+    assert len(hatched.get_paths()) == 3
+    found = sample()
+    found["attention"] = [entry | {"implied": True} for entry in found["attention"]]
+    titles = [
+        one.title
+        for row in attention_maps(found, "encoder", None, None, fonts_for(["a"]))
+        for one in row
+    ]
+    assert all(title.startswith("encoder attention (implied), layer") for title in titles)

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 from regard.config.load import check_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
 from regard.inference.predictor import Predictor
+from regard.models.max_length import check_length
 from regard.models.output_layer import OutputLayer
+from regard.models.transformer_options import TransformerEncoderOptions
 from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
 from regard.training.run import Run
@@ -84,3 +87,16 @@ def test_learned_positions_are_tables_that_neither_decay_nor_count_as_hidden_mat
     assert "encoder.positions.weight" not in hidden_matrices(model)
     plain = [group for group in groups_of(model, 0.1, {}) if not group["weight_decay"]]
     assert any(table is weight for group in plain for weight in group["params"])
+
+
+def test_attention_with_weights_per_position_limits_the_length() -> None:
+    """The error names the section that limits it: positions, or attention."""
+    sizes = {"layers": 1, "width": 8, "heads": 1, "feedforward_width": 8, "dropout": 0.0}
+    for settings, section in (
+        ({"attention": {"kind": "linformer", "length": 4}}, "attention.length=4 positions"),
+        ({"positions": {"kind": "learned", "length": 4}}, "positions.length=4 learned positions"),
+    ):
+        model = nn.Module()
+        model.encoder = TransformerEncoderOptions(**sizes, **settings).build()
+        with pytest.raises(UserError, match=f"5 tokens .* exceeds model.encoder.{section}"):
+            check_length(model, "encoder", 5)

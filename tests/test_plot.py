@@ -17,20 +17,29 @@ from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
+from regard.nn.kernels.kernel import AttentionMask, Shape
+from regard.nn.norms.batch import BatchNorm
+from regard.nn.norms.vector import LayerNorm
+from regard.nn.positions import Position
 from regard.search import Beam, SearchRequest
 from regard.views.figures import tree_plot
 from regard.views.figures.style import styled
 from regard.views.plots import (
     FIGURES,
+    attention_ideas,
     functions,
     masks,
+    norm_plots,
+    norm_statistics,
     optimizer_paths,
+    patterns,
+    position_scores,
     schedule_plot,
     search_plot,
 )
 from regard.views.plots.plot_args import PlotArgs
 
-SLOW = ("optimizers",)
+SLOW = ("optimizers", "norm-statistics", "attention-pattern", "performer")
 
 
 def plot_command(what: str | None, out: Path | None, args: PlotArgs) -> None:
@@ -168,6 +177,38 @@ def test_what_sees_what() -> None:
     assert cross[:, : masks.SOURCE_LENGTH].all() and not cross[:, masks.SOURCE_LENGTH :].any()
 
 
+def test_what_norms_average_over() -> None:
+    """Read off gradients: the features of a position, or a feature at all real positions."""
+    (row, token, feature), real = norm_plots.SHOWN, norm_plots._real()
+    layer = norm_plots.averaged_over(LayerNorm(norm_plots.FEATURES))
+    assert layer[row, token].all() and layer.sum() == norm_plots.FEATURES
+    batch = norm_plots.averaged_over(BatchNorm(norm_plots.FEATURES, 0.1))
+    assert torch.equal(batch[..., feature], real) and batch.sum() == real.sum()
+
+
+def test_gradients_of_a_new_model_by_the_position_of_norms() -> None:
+    """Before the branch, gradients fall towards the output and the stream grows; after it,
+    gradients near the output are larger, and the stream keeps its size (Xiong et al. 2020)."""
+    (pre, growing), (post, steady) = (norm_plots.at_the_start(place) for place in ("pre", "post"))
+    assert pre[-1] < 0.7 * pre[0] and post[-1] > 2 * pre[-1]
+    assert growing[-1] > 2 * growing[0] and steady == pytest.approx([1.0] * len(steady), rel=0.01)
+
+
+def test_scores_that_come_from_positions() -> None:
+    """By distance only, if nothing is learned per position; none without positions."""
+    for kind in position_scores.KINDS:
+        scores = position_scores.position_scores(position_scores.built(kind))
+        same = torch.allclose(scores[:, 1:, 1:], scores[:, :-1, :-1], atol=1e-4)
+        assert same == (kind not in ("learned", "floater"))
+        assert bool(scores.any()) == (kind != "none")
+
+
+def test_layer_norm_has_no_statistics_to_differ() -> None:
+    found = {kind: norm_statistics.train(kind, 12) for kind in norm_statistics.NORMS}
+    assert max(found["layer"][0]) == 0 < min(*found["batch"][0], *found["power"][0])
+    assert all(len(held_out) == 1 for _, _, held_out in found.values())
+
+
 def test_smoothed_labels_by_the_formula() -> None:
     """1 - s on the true one, and s spread over all six."""
     for s in (0.0, 0.3):
@@ -227,3 +268,98 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     plot_command(None, None, PlotArgs())
     with pytest.raises(UserError, match=r"pip install 'regard\[plots\]'"):
         plot_command("positions", tmp_path / "a.png", PlotArgs())
+
+
+@pytest.mark.parametrize("name", [name for name in patterns.KINDS if name != "reformer"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_pattern_is_the_matrix_of_the_kernel(name: str, causal: bool) -> None:
+    """What gradients of the fast path show is what `weights` computes."""
+    options = patterns.KINDS[name](**patterns.SIZES.get(name, {}))
+    if causal and not options.supports.causal:
+        pytest.skip("not causal")
+    found, _ = patterns.attention_matrix(options, causal)
+    torch.manual_seed(3)
+    again = options.build(Shape(patterns.HEAD_WIDTH, 1, causal))
+    shape = (1, 1, patterns.LENGTH, patterns.HEAD_WIDTH)
+    q, k, v, *extra = torch.randn(3 + len(again.extra), *shape)
+    weights = again.weights(q, k, v, AttentionMask(Position(), 1), None, *extra)[0][0, 0]
+    torch.testing.assert_close(found, weights, atol=1e-5, rtol=1e-5)
+    if causal:
+        assert not found.triu(1).any()
+
+
+def test_patterns_label_implied_matrices() -> None:
+    with styled():
+        figure = patterns.plot_patterns(PlotArgs(kinds=["local", "linear", "nystrom"]))
+    shown = [
+        (axes.get_title(loc="left"), [text.get_text() for text in axes.texts])
+        for axes in figure.axes
+    ]
+    assert shown == [
+        ("local", ["window 3"]),
+        ("linear", ["implied matrix"]),
+        ("nystrom", ["implied matrix"]),
+        ("local, causal", ["window 3"]),
+        ("linear, causal", ["implied matrix"]),
+        ("nystrom, causal", ["not causal"]),
+    ]
+    local = figure.axes[0].collections[0].get_array()
+    band = (torch.arange(24)[:, None] - torch.arange(24)).abs() <= 3
+    assert torch.equal(torch.tensor(local[::-1].copy()) > 0, band)
+
+
+def test_the_pattern_command(tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    plot_command("attention-pattern", out, PlotArgs(kinds=["topk"]))
+    assert out.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UserError, match="--kind tokp: expected one of softmax, local"):
+        plot_command("attention-pattern", out, PlotArgs(kinds=["tokp"]))
+
+
+def test_the_performer_figure(monkeypatch: Any) -> None:
+    """Three maps, and a line of errors with its slope for each size of inputs."""
+    monkeypatch.setattr(attention_ideas, "DRAWS", 1)
+    with styled():
+        *maps, error = attention_ideas.plot_performer(PlotArgs()).axes
+    assert [axes.get_title(loc="left") for axes in maps] == [
+        *("softmax", "32 features", "1024 features")
+    ]
+    measured = [line for line in error.get_lines() if len(line.get_xdata()) == 9]
+    assert len(measured) == 2 * len(attention_ideas.INPUT_SIZES)
+
+
+def test_heads_with_one_shift_each_are_a_convolution() -> None:
+    """Nine heads, each a shifted diagonal; weighed, they are a convolution of nine weights."""
+    kernel = attention_ideas.shift_heads()
+    x = torch.randn(1, 1, 20, 1).expand(-1, 9, -1, -1)
+    maps = kernel.weights(x, x, x, AttentionMask(Position(), 1), None)[0][0]
+    for head in range(9):
+        expected = torch.diag(torch.ones(20 - abs(head - 4)), head - 4)
+        torch.testing.assert_close(maps[head], expected)
+    taps = torch.randn(9)
+    heads = kernel(x, x, x, AttentionMask(Position(), 1), None)[0][0, :, :, 0]
+    convolved = torch.nn.functional.conv1d(x[:, 0, :, 0][None], taps[None, None], padding=4)
+    torch.testing.assert_close(taps @ heads, convolved[0, 0], atol=1e-5, rtol=1e-5)
+
+
+def test_scores_have_variance_one_only_if_divided() -> None:
+    """Random queries and keys: variance d without the scale, 1 with it (idea of sqrt(d))."""
+    with styled():
+        figure = attention_ideas.plot_scale(PlotArgs())
+    plain, scaled, largest = figure.axes
+    for axes, expected in ((plain, [4, 64, 512]), (scaled, [1, 1, 1])):
+        texts = [text.get_text() for text in axes.get_legend().get_texts()]
+        variances = [float(text.split()[-1]) for text in texts]
+        assert variances == pytest.approx(expected, rel=0.1)
+    without, with_scale = (line.get_ydata() for line in largest.get_lines())
+    widths = list(attention_ideas.WIDTHS)
+    for width, mean in ((4, 0.50), (64, 0.87), (512, 0.95)):
+        assert without[widths.index(width)] == pytest.approx(mean, abs=0.02)
+        assert with_scale[widths.index(width)] == pytest.approx(0.315, abs=0.02)
+
+
+def test_the_error_of_random_features_falls_as_they_grow() -> None:
+    """Sixteen times as many features: about a quarter of the error, for small inputs."""
+    inputs = attention_ideas.random_inputs(0.25)
+    few, many = (attention_ideas.feature_error(m, *inputs) for m in (16, 256))
+    assert few / many == pytest.approx(4.0, rel=0.25)

@@ -186,16 +186,57 @@ def test_samples_are_those_of_the_latest_step_against_the_closest_reference(fold
     assert ">old<" not in html
     assert 'D <mark class="extra">AA</mark> G' in html
     assert 'D <mark class="missing">AO</mark> G' in html
-    assert "or X" in html
+    assert '<span>or</span> <span dir="auto" translate="no">X</span>' in html
 
 
 def test_settings_data_and_config_are_shown(folder):
     html = page(folder)
-    assert "<code>training.lr</code></td><td><code>0.002</code>" in html
-    assert "little data" in html
-    assert "train  10 examples" in html
+    assert "<h3>Set by you</h3><p><code>training.lr=0.002</code></p>" in html
+    assert '<td><code>model.width=192</code></td><td class="reason">little data</td>' in html
+    assert "<tr><td>train</td><td>10 examples</td></tr>" in html
     assert "training: {lr: 0.002}" in html
     assert "sacrebleu nrefs:1|case:mixed" in html
+
+
+def test_settings_of_the_user_and_automatic_ones_are_separate_and_few_lines(folder):
+    settings = {
+        "changed": {"training.lr": [None, 0.002], "model.width": [None, 192]},
+        "user": ["training.lr", "training.budget", "model.layers"],
+        "auto": [
+            {"key": "model.width", "value": 192, "reason": "little data"},
+            {"key": "model.layers", "value": 2, "reason": "little data"},
+            {"key": "task.metric", "value": "f1", "reason": "spans"},
+        ],
+    }
+    (folder / "settings.json").write_text(json.dumps(settings))
+    (folder / "config.yaml").write_text("training: {lr: 0.002, budget: 60.0, seed: 1}\n")
+    html = page(folder)
+    users, auto = html.split("<h3>Set by you</h3>")[1].split("<h3>Set automatically</h3>")
+    assert re.findall("<code>(.*?)</code>", users) == ["training.lr=0.002", "training.budget=60.0"]
+    rows = re.findall("<tr>(.*?)</tr>", auto.split("</table>")[0])
+    assert [re.findall("<code>(.*?)</code>", row) for row in rows] == [
+        ["model.width=192", "model.layers=2"],
+        ["task.metric=f1"],
+    ]
+    assert "little data" in rows[0] and "spans" in rows[1]
+
+
+def test_the_data_check_is_a_table(folder):
+    lines = [
+        "warning: 2 duplicate pairs (first: line 3)",
+        "",
+        "                            source        target",
+        "length p50                  11            10",
+        "",
+        "label       count  percent",
+        "time           20    50.0%  ####",
+    ]
+    (folder / "check.json").write_text(json.dumps({"lines": lines}))
+    html = page(folder)
+    assert "<p>warning: 2 duplicate pairs (first: line 3)</p>" in html
+    assert "<tr><td></td><td>source</td><td>target</td></tr>" in html
+    assert "<tr><td>length p50</td><td>11</td><td>10</td></tr>" in html
+    assert '<tr><td translate="no">time</td><td>20</td><td>50.0%</td><td>####</td></tr>' in html
 
 
 def test_everything_from_the_data_is_escaped(folder):

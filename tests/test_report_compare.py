@@ -87,7 +87,9 @@ def test_scores_with_intervals_and_what_a_run_took(command: Command, two: Any) -
 
 def test_the_best_is_marked(command: Command, two: Any) -> None:
     html = compare(command, *two)
-    (best,) = re.findall(r'<tr class="main"><th scope="row">.*?</i>(.*?)</th>', html)
+    (best,) = re.findall(
+        r'<tr class="main"><th scope="row">.*?</i><span .*?>(.*?)</span></th>', html
+    )
     assert best == "fast"
     assert re.findall(r'class="number winner">(.*?)<', html) == ["62.50"]  # ser is equal
 
@@ -110,7 +112,7 @@ def test_a_run_keeps_its_color_where_another_has_no_curve(command: Command, two:
     empty = make_run(Path("runs/empty"), exact=(), final=False)
     html = compare(command, empty, *two)
     assert all(numbers["styles"] == ["s1", "s2"] for _, numbers in figures(html))
-    assert '<li><i class="swatch s1"></i>fast</li>' in html
+    assert '<li><i class="swatch s1"></i><span translate="no">fast</span></li>' in html
 
 
 def test_settings_that_differ_and_no_others(command: Command, two: Any) -> None:
@@ -125,9 +127,11 @@ def test_predictions_for_the_same_sources(command: Command, two: Any) -> None:
     only = {"step": 60, "source": "only", "references": ["x"], "prediction": "x"}
     lines(two[1] / "samples.jsonl", [wrong | {"source": "cat"}, only])
     html = compare(command, *two)
-    (block,) = re.findall(r'<article><h3 dir="auto">cat</h3>.*?</article>', html)
-    assert '<p class="expected" dir="auto">K AE T</p>' in block
-    answers = re.findall(r'<dd class="(.*?)">.*?<span dir="auto">(.*?)</span></dd>', block)
+    (block,) = re.findall(r'<article><h3 dir="auto" translate="no">cat</h3>.*?</article>', html)
+    assert '<p class="expected" dir="auto" translate="no">K AE T</p>' in block
+    answers = re.findall(
+        r'<dd class="(.*?)">.*?<span dir="auto" translate="no">(.*?)</span></dd>', block
+    )
     assert answers == [("correct", "K AE T"), ("wrong", 'K <mark class="extra">AA</mark> T')]
     assert "Skipped: 2 of 3 sources that only one run has." in html
     assert ">only<" not in html and ">dog<" not in html
@@ -147,7 +151,7 @@ def test_numbers_are_not_marked_as_wrong(command: Command) -> None:
         make_run(Path(name), task="regress")
         lines(Path(name) / "samples.jsonl", [number])
     html = compare(command, "a", "b")
-    assert '<dd dir="auto">2</dd>' in html and "<mark" not in html
+    assert '<dd dir="auto" translate="no">2</dd>' in html and "<mark" not in html
 
 
 def test_names_and_texts_are_escaped(command: Command) -> None:

@@ -146,7 +146,7 @@ def test_many_dots_are_thinned_and_counted():
 def test_numbers_have_a_row_for_each_target():
     rows = number_table([(1.0, 4.0), (3.0, 8.0)], [(1.0, 5.0), (3.0, 9.0)], ["x", "<y>"])
     html = details_section({"numbers": rows})
-    assert '<td dir="auto">&lt;y&gt;</td>' in html
+    assert '<td dir="auto" translate="no">&lt;y&gt;</td>' in html
     assert ">0.7500<" in html and html.count(">1.000<") == 3  # y's R2; x's, and y's errors
 
 

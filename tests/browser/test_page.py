@@ -41,7 +41,9 @@ def test_the_page_introduces_the_model(page: Page, server: Served) -> None:
     expect(part(page, "intro")).to_contain_text("Turns a text into another text.")
     count = f"{facts['training']['examples']:,}"
     expect(part(page, "intro")).to_contain_text(f"Trained on words.tsv ({count} examples).")
-    expect(part(page, "intro")).to_contain_text("Held-out exact_match:")
+    held = f"Of {facts['training']['dev_examples']:,} held-out examples, "
+    expect(part(page, "intro")).to_contain_text(held)
+    expect(part(page, "intro")).to_contain_text("are predicted exactly.")
     examples = page.locator("[data-example]")
     expect(examples).to_have_count(3)
     examples.last.click()

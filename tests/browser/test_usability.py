@@ -25,13 +25,13 @@ def test_switch_to_chinese(page: Page) -> None:
     run_inspect(page)
     page.locator("#switches [data-language=zh]").click()
     expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
-    expect(page.locator("#run")).to_have_text("运行")
+    expect(page.locator("#run")).to_have_text("预测")
     expect(page.locator("section[data-part=tree] h2")).not_to_have_text("")
     expect(page.locator("[data-role=about]").first).to_have_text(re.compile("编码器.* 层"))
     page.reload()
-    expect(page.locator("#run")).to_have_text("运行")
+    expect(page.locator("#run")).to_have_text("预测")
     page.locator("#switches [data-language=en]").click()
-    expect(page.locator("#run")).to_have_text("Run")
+    expect(page.locator("#run")).to_have_text("Predict")
 
 
 def test_very_long_tokens_do_not_overflow(page: Page) -> None:
@@ -59,7 +59,7 @@ def test_very_long_tokens_do_not_overflow(page: Page) -> None:
 
 def test_language_follows_the_browser(tab: Tab, server: Served) -> None:
     page = tab(server.address, locale="zh-CN")
-    expect(page.locator("#run")).to_have_text("运行")
+    expect(page.locator("#run")).to_have_text("预测")
 
 
 def test_dark_theme(page: Page) -> None:

@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
+import torch._dynamo  # noqa: F401  # optimizers import it; forked processes need not again
+
 SECONDS = 10  # of processor time, so that a busy machine makes no difference
 BLOCKED = 120  # seconds until a process that only waits is ended
 MEMORY = 1024**3  # bytes above the healthy case

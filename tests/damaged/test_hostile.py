@@ -217,6 +217,29 @@ def test_a_source_that_is_too_long(tmp_path: Path, models: Any, command: Any) ->
     assert said.code == 2 and "expected at most 100,000" in said.err
 
 
+@pytest.mark.parametrize("task", ["transduce", "language-model"])
+def test_a_line_that_is_too_long(
+    tmp_path: Path, models: Any, command: Any, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    run, long = models(task).run, "a" * 3_000_000
+    text = tmp_path / "long.txt"
+    text.write_text(f"ab\n{long}\n")
+    for words in (["predict", run, "--input", text], ["evaluate", run, text]):
+        if words[0] == "evaluate" and task == "transduce":
+            words[2] = tmp_path / "long.tsv"
+            words[2].write_text(f"a\tb\nab\t{long}\n")
+        end = forked.run([str(word) for word in words], tmp_path)
+        assert end.code == 2 and f"{words[-1]} line 2: " in end.said, end.said[-1000:]
+        assert " of 3,000,000 characters: expected at most 500,000" in end.said
+        assert "REGARD_MAX_TEXT=3000000" in end.said
+    monkeypatch.setenv("REGARD_MAX_TEXT", "1")
+    said = command("predict", run, "--input", text)
+    assert said.code == 2 and "line 1: source of 2 characters: expected at most 1" in said.err
+    monkeypatch.setenv("REGARD_MAX_TEXT", "much")
+    said = command("predict", run, "--input", text)
+    assert said.code == 2 and "REGARD_MAX_TEXT: expected a number" in said.err
+
+
 def test_binary_data_is_not_read_to_its_end() -> None:
     with pytest.raises(UserError, match="line 1: NUL byte"):
         read_text("/dev/zero")

@@ -15,17 +15,13 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
 from regard.models.output_layer import OutputLayer
 from regard.models.transformer_options import TransformerDecoderOptions, TransformerEncoderOptions
-from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.attention import CrossAttention, HeadSizes, SelfAttention
 from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import LayerNorm, Rms
-from regard.nn.positions import (
-    LearnedPosition,
-    NoPositions,
-    Position,
-    SinusoidalPosition,
-    sinusoids,
-)
+from regard.nn.norms.vector import LayerNorm, Rms
+from regard.nn.positions import NoPositions, Position
+from regard.nn.positions.learned import LearnedPosition
+from regard.nn.positions.sinusoidal import SinusoidalPosition, sinusoids
 from regard.nn.residual import PostNorm, PreNorm, Residual
 
 B, S, T, D, H = 3, 5, 4, 16, 4
@@ -138,7 +134,7 @@ def test_decoder(place: str, activation: str) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_self_attention(causal: bool) -> None:
     torch.manual_seed(0)
-    ours = noisy(SelfAttention(D, H, SoftmaxAttention(causal)))
+    ours = noisy(SelfAttention(HeadSizes(D, H, H), SoftmaxAttention(causal)))
     theirs = nn.MultiheadAttention(D, H, batch_first=True)
     put_self(theirs, ours)
     x = torch.randn(B, S, D)
@@ -159,7 +155,7 @@ def test_self_attention(causal: bool) -> None:
 def test_cross_attention_with_memory_of_another_width() -> None:
     torch.manual_seed(0)
     M = 6
-    ours = noisy(CrossAttention(D, M, H, SoftmaxAttention()))
+    ours = noisy(CrossAttention(HeadSizes(D, H, H), M, SoftmaxAttention()))
     theirs = nn.MultiheadAttention(D, H, kdim=M, vdim=M, batch_first=True)
     with torch.no_grad():
         key, value = ours.project.weight.chunk(2)

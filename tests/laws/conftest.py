@@ -58,8 +58,9 @@ def _word(part: Options, slot: str) -> str:
     return str(getattr(value, "kind", value))
 
 
-SOME = {"-".join(_word(m.decoder, slot) for slot in SLOTS): m for m in MODELS}
-SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in MODELS}
+# The first of each, with as many default settings as can be.
+SOME = {"-".join(_word(m.decoder, slot) for slot in SLOTS): m for m in reversed(MODELS)}
+SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in reversed(MODELS)}
 FEW = len([tree for tree in plain_trees(EncoderDecoderOptions) if goes_stepwise(tree)])
 # For laws that take long: without the models that mix choices.
 few = pytest.mark.parametrize("options", MODELS[:FEW], ids=NAMES[:FEW])

@@ -24,7 +24,7 @@ from regard.training.start import start_run
 from ..writing import write, write_alone
 from .toys import DOCUMENTS, Case, built, cases, moved, predictor, twice
 
-CASES = [c for c in cases("language-model") if hasattr(built(c).model, "step")]
+CASES = [c for c in cases("language-model") if c.config().model.gives == "steps"]
 CARRYING = [c for c in CASES if c.kind != "causal-transformer"]
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 carrying = pytest.mark.parametrize("case", CARRYING, ids=lambda case: case.name)

@@ -21,8 +21,10 @@ from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.kernel import Kernel
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import LayerNorm, Norm
-from regard.nn.positions import Position, SinusoidalPosition
+from regard.nn.norms import Norm
+from regard.nn.norms.vector import LayerNorm
+from regard.nn.positions import Position
+from regard.nn.positions.sinusoidal import SinusoidalPosition
 from regard.nn.quantize import quantize
 from regard.nn.residual import PreNorm, Residual
 from regard.search import Beam, SearchRequest, TokenConstraints
@@ -80,8 +82,11 @@ def test_standard_parts_make_a_side_with_a_fast_path(
 
 def plain(side: nn.Module) -> bool:
     """Whether each part of a side says of itself that the fused step knows it."""
-    kinds = (Kernel, Norm, Residual, Position, Score)
-    return all(_says(part) for part in side.modules() if isinstance(part, kinds))
+    kinds = (Kernel, Norm, Residual, Position, Score, FeedForward)
+    sizes = [part.sizes for part in side.modules() if hasattr(part, "sizes")]
+    return all(_says(part) for part in side.modules() if isinstance(part, kinds)) and all(
+        size.is_plain for size in sizes
+    )
 
 
 def _says(part: Any) -> bool:
@@ -262,9 +267,12 @@ OTHER = {
 PAIRS = list(product(("transformer", "recurrent"), repeat=2))
 
 
+def shared_model_of(kinds: tuple[str, str]) -> nn.Module:
+    return tiny(next(m for m in MODELS if (m.encoder.kind, m.decoder.kind) == kinds))
+
+
 def model_of(kinds: tuple[str, str]) -> nn.Module:
-    options = next(m for m in MODELS if (m.encoder.kind, m.decoder.kind) == kinds)
-    return copy.deepcopy(tiny(options))
+    return copy.deepcopy(shared_model_of(kinds))
 
 
 def parts(model: nn.Module, side: str, plain: type[nn.Module]) -> list[nn.Module]:
@@ -274,7 +282,7 @@ def parts(model: nn.Module, side: str, plain: type[nn.Module]) -> list[nn.Module
 PLACES = [
     (kinds, side, plain)
     for kinds, side, plain in product(PAIRS, ("encoder", "decoder"), OTHER)
-    if parts(model_of(kinds), side, plain)
+    if parts(shared_model_of(kinds), side, plain)
 ]
 
 

@@ -75,7 +75,8 @@ def test_alignments_are_the_attention_of_the_steps(
     for row, weights in enumerate(found):
         size = int(source.mask[row].sum())
         assert weights.shape == (len(targets[row]) + 1, size)
-        assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
+        if options.decoder.cross.kind not in ("linformer", "relu"):
+            assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
         state = model.start(pad([source.data[row, :size].tolist()]))
         for t, token in enumerate([BOS, *targets[row]]):
             with recording() as seen:

@@ -10,7 +10,10 @@ import torch
 
 import regard
 from regard.config.load import flatten
+from regard.core.options import kinds_of
 from regard.estimators import KINDS, Estimator
+from regard.nn.kernels import Attention
+from regard.nn.kernels.kernel import Shape
 from regard.tasks.transduce import TransduceTask
 from regard.views.inspection import Inspection
 from regard.views.inspection.inspection_page import pack_arrays
@@ -58,6 +61,12 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
 
 
+SHAPE = Shape(4, 1, causal=False)
+UNNORMALIZED = {
+    name for name, kind in kinds_of(Attention).items() if not kind().build(SHAPE).normalized
+}
+
+
 def values(case: Case, *names: str) -> set[Any]:
     """The values of settings of these names, in any part."""
     flat = {key.removesuffix(".kind"): value for key, value in flatten(case.model).items()}
@@ -101,14 +110,20 @@ def check_shape(numbers: list[Any], *shape: int) -> None:
     assert torch.tensor(numbers).isfinite().all()
 
 
-def check_attention(found: dict[str, Any]) -> None:
+def check_attention(found: dict[str, Any], unnormalized: bool) -> None:
     size = sides(found)
     for one in found["attention"]:
         heads = len(one["heads"])
         check_shape(one["heads"], heads, size[one["rows"]], size[one["columns"]])
         weights = torch.tensor(one["heads"], dtype=torch.double)
-        sums = torch.ones(weights.shape[:2], dtype=torch.double)
-        torch.testing.assert_close(weights.sum(-1), sums, atol=1e-5, rtol=0)
+        if not unnormalized:
+            sums = torch.ones(weights.shape[:2], dtype=torch.double)
+            torch.testing.assert_close(weights.sum(-1), sums, atol=1e-5, rtol=0)
+        for row, columns in enumerate(one["hidden"]):
+            assert len(columns) == weights.shape[2]
+            assert (
+                weights[:, row, [at for at, bit in enumerate(columns) if bit == "1"]] == 0
+            ).all()
         check_shape(one["entropy"], heads)
         assert all(0 <= h <= math.log(weights.shape[2]) + 1e-6 for h in one["entropy"])
         assert len(one["ablation_delta"]) in (0, heads)
@@ -139,7 +154,8 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     assert found["format"] == 1 and found["model"]["task"] == TOYS[case.toy].task
     assert len(found["steps"]) == len(found["target"]["tokens"]) > 0
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    check_attention(found)
+    kinds = values(case, "attention", "cross") | values(case, "kind")
+    check_attention(found, bool(kinds & UNNORMALIZED))
     check_rest(found)
     seen = "vectors" not in case.toy
     assert bool(found["attention"]) == (attends(case) and seen)

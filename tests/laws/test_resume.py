@@ -64,6 +64,20 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
     check_same(whole, again)
 
 
+@pytest.mark.parametrize("norm", ["batch", "power"])
+def test_running_statistics_are_resumed(norm: str, tmp_path: Path) -> None:
+    """They are saved with the weights, and an average of weights goes with the last of them."""
+    side = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "norm": norm}
+    options = EncoderDecoderOptions.model_validate({"encoder": side, "decoder": side})
+    config = config_of(options, {"steps": 5, "average": {"kind": "ema"}})
+    whole, first, again = in_parts(tmp_path, config, PAIRS, stop=3)
+    check_same(whole, again)
+    moved = [name for name, _ in again.model.named_buffers()]
+    assert len(moved) >= 2 * 7  # of seven norms in two layers and after them
+    start, end = first.model.state_dict(), again.model.state_dict()
+    assert not any(torch.equal(start[name], end[name]) for name in moved)
+
+
 def test_a_finished_run_stays_as_it_is(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     run = begin(tmp_path, config_of(pair, {"epochs": 1}), PAIRS)
     list(train(run))

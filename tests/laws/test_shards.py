@@ -71,6 +71,20 @@ def test_noise_repeats(case: Case) -> None:
     assert torch.equal(after, torch.rand(1))  # nothing else was drawn from torch's generator
 
 
+@pytest.mark.parametrize("norm", ["batch", "power"])
+def test_norms_of_the_batch_keep_it_whole(norm: str) -> None:
+    """Two threads do as one: they would normalize by the statistics of half of the rows."""
+    case = next(case for case in all_cases("transduce") if f"encoder.norm.kind={norm}" in case.name)
+    run, found = built(case), []
+    for threads in (1, 2):
+        torch.manual_seed(5)
+        model = copy.deepcopy(run.model).train()
+        found.append((gradients(run, model, whole_batch(run), threads)[0], model.state_dict()))
+    torch.testing.assert_close(found[0], found[1], atol=0, rtol=0)
+    before, after = run.model.state_dict(), found[0][1]
+    assert [name for name in after if not torch.equal(before[name], after[name])] != []
+
+
 def test_gradients_are_added_to_those_there() -> None:
     run = built(next(case for case in CASES if case.toy == "transduce"))
     one, _ = gradients(run, run.model, whole_batch(run), 2)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
+from regard.nn.kernels.relu import ReluAttention
 
 TOKENS = torch.tensor([[BOS, 5, 6, 7, 5]])
 
@@ -69,10 +70,17 @@ def test_rows_do_not_see_each_other(model: nn.Module, batch: Batch) -> None:
     close(torch.cat([pieces[i] for i in turned]), model(Batch(source, target)).logits)
 
 
+def has_relu(model: nn.Module) -> bool:
+    """Whether a token may have no effect, because all scores are negative."""
+    return any(isinstance(part, ReluAttention) for part in model.modules())
+
+
 @torch.no_grad()
 def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
     """A later token changes no earlier logit, but its own place and those after it."""
     tokens = TOKENS.repeat(len(source.data), 1)
+    # without residual connections, little of a token is left after a few layers
+    connected = all(getattr(part, "connected", True) for part in model.modules())
     before, _ = model.step(tokens, model.start(source))
     for t in range(1, tokens.shape[1]):
         other = tokens.clone()
@@ -80,7 +88,7 @@ def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
         after, _ = model.step(other, model.start(source))
         close(after[:, :t], before[:, :t])
         changed = (after[:, t:] - before[:, t:]).abs().amax((0, 2))
-        assert (changed > 1e-6).all()
+        assert (changed > (1e-6 if connected else 0)).all() or has_relu(model)
 
 
 def test_every_source_token_counts_and_no_padding(model: nn.Module, source: Padded) -> None:

@@ -11,6 +11,7 @@ one (`bench/cover.py`). What it finds goes into `FOUND`.
 
 import os
 import random
+from functools import cache
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
@@ -20,11 +21,22 @@ from pydantic.fields import FieldInfo
 from regard.config.configs import CONFIGS
 from regard.config.load import flatten
 from regard.core.options import Options, members
+from regard.nn.kernels.kernel import KernelOptions
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward_width": 12, "dropout": 0.1, "window": 2}
 FRONTEND = {"width": 6, "char_width": 11}
 
+# Every choice is made in a transducer. Other models, which have the same encoders, share them.
+SHARES = {
+    "TaggerOptions": slice(1, None, 3),
+    "PooledOptions": slice(2, None, 3),
+    "MaskedOptions": slice(3, None, 3),
+    "CausalOptions": slice(1, None, 2),
+}
+# Parts that compute the same in encoders and decoders, and have laws of their own.
+SAME_ON_BOTH_SIDES = ("norm", "norm_position", "activation")
+SIDE_SHARES = {"encoder": slice(1, None, 2), "decoder": slice(2, None, 2)}
 SAMPLE = 16  # models that mix all choices
 COVER = int(os.environ.get("REGARD_COVER", "0"))
 
@@ -53,18 +65,26 @@ def words(annotation: Any) -> list[Any]:
     return [word for part in get_args(annotation) for word in words(part)]
 
 
+@cache
 def choices(options: type[Options]) -> dict[str, list[Any]]:
     """The settings of a part that choose between kinds, with the values it takes; default first."""
     found: dict[str, list[Any]] = {}
     for name, field in options.model_fields.items():
         parts = members(field.annotation)
         if parts:
-            trees = [tree for part in parts for tree in variants(part)]
+            trees = [tree for part in parts for tree in _inner(part)]
             usual = getattr(field.default, "kind", None)
             found[name] = sorted(trees, key=lambda tree: tree.get("kind") != usual)
         elif words(field.annotation):
             found[name] = sorted(words(field.annotation), key=lambda word: _rank(word, field))
     return {name: [v for v in vs if takes(options, name, v)] for name, vs in found.items()}
+
+
+def _inner(part: type[Options]) -> list[Tree]:
+    """The settings of a part inside a model. Kernels have laws of their own (`parts`), so only the
+    full cover has all of their choices in models."""
+    found = variants(part)
+    return found[:1] if issubclass(part, KernelOptions) and not COVER else found
 
 
 def _rank(word: Any, field: FieldInfo) -> tuple[bool, bool]:
@@ -153,7 +173,8 @@ def plain_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     kinds = _kinds(options)
     for parts in kinds:
         usual, *others = one_at_a_time(_slots(options, parts, reads))
-        rows += [usual, *(row for row in others if _meets(_changed(usual, row), parts, kinds))]
+        others = [row for row in others if _meets(_changed(usual, row), parts, kinds)]
+        rows += [usual, *_packed(usual, others)]
     return [nested(row) for row in rows]
 
 
@@ -161,6 +182,25 @@ def _changed(usual: Tree, row: Tree) -> str:
     """The one slot in which a row differs."""
     (name,) = [name for name in row if row[name] != usual[name]]
     return name
+
+
+def _packed(usual: Tree, rows: list[Tree]) -> list[Tree]:
+    """Fewer rows: each activation of a side joins a row that changes another part of that side."""
+    changed = [_changed(usual, row) for row in rows]
+    packed, found = list(rows), []
+    for name, row in zip(changed, rows, strict=True):
+        side = name.partition(".")[0]
+        hosts = [
+            i
+            for i, (other, host) in enumerate(zip(changed, packed, strict=True))
+            if other.partition(".")[0] == side
+            and isinstance(usual[other], dict)
+            and host.get(name) == usual[name]
+        ]
+        if name.endswith(".activation") and hosts:
+            packed[hosts[0]] = packed[hosts[0]] | {name: row[name]}
+            found.append(row)
+    return [row for row in packed if row not in found]
 
 
 def _meets(name: str, parts: Parts, kinds: list[Parts]) -> bool:
@@ -206,8 +246,19 @@ def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[A
         own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
     for side, part in zip(sides, parts, strict=True):
         for name, values in choices(part).items():
-            own[f"{side}.{kind_of(part)}.{name}"] = values
+            own[f"{side}.{kind_of(part)}.{name}"] = _shared(options, side, name, values)
     return own
+
+
+def _shared(options: type[Options], side: str, name: str, values: list[Any]) -> list[Any]:
+    """The default and those other choices of a slot that this kind of model tries."""
+    if COVER or len(values) <= 3:
+        return values
+    if options.__name__ in SHARES:
+        return [values[0], *values[SHARES[options.__name__]]]
+    if name in SAME_ON_BOTH_SIDES:
+        return [values[0], *values[SIDE_SHARES[side]]]
+    return values
 
 
 def _paired(options: type[Options], reads: str) -> list[Tree]:

@@ -79,6 +79,7 @@ def prepare(place: str, number: int) -> None:
 
 if __name__ == "__main__":
     sys.path.pop(0)  # the tests, among which nothing of regard is to be found
+    os.fsync = lambda file: None  # as in the tests themselves
     where, count = os.environ["REGARD_HELD_AT"].split()
     prepare(where, int(count))
     from regard.cli import main

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import holding
 import pytest
@@ -72,7 +74,7 @@ def test_a_lost_worker_is_replaced_and_the_run_resumes(
 
 
 def test_two_processes_that_are_asked_to_end_are_followed_by_one(
-    tmp_path: Path, training: list[str | Path], whole: Path
+    command: Callable[..., Any], tmp_path: Path, training: list[str | Path], whole: Path
 ) -> None:
     out = tmp_path / "run"
     mark = tmp_path / "mark"
@@ -84,10 +86,8 @@ def test_two_processes_that_are_asked_to_end_are_followed_by_one(
     assert process.returncode != 0 and "interrupted at step 12;" in said
     assert progress(out)["step"] == 12
 
-    alone = [sys.executable, "-m", "regard", *map(str, training), str(out), "--resume"]
-    where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(alone, env=os.environ | where, capture_output=True, text=True)
-    assert done.returncode == 0 and "resumed at step 12" in done.stderr
+    alone = command(*training, out, "--resume")
+    assert alone.code == 0 and "resumed at step 12" in alone.err
     assert progress(out)["step"] == 60
     ours, theirs = (read_tensors(place / "checkpoint/model.safetensors") for place in (out, whole))
     torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)

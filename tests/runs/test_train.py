@@ -69,7 +69,8 @@ def test_a_run_can_be_moved_and_needs_no_data(
     before = command("predict", "here", *words)
     os.remove("words.tsv")
     shutil.move("here", "else where")
-    assert command("predict", "else where", *words) == before
+    after = command("predict", "else where", *words)
+    assert (after.code, after.out) == (before.code, before.out)  # stderr may show progress
     assert before.code == 0
 
 

@@ -42,7 +42,7 @@ async def wait_for_batch(calls: Calls) -> None:
 
 async def wait_for_queue(app: FastAPI, count: int) -> None:
     """Wait until the queue has this many texts."""
-    while app.state.service.batcher.queue_length() != count:
+    while app.state.service.batcher.queue.num_waiting() != count:
         await asyncio.sleep(0.002)
 
 

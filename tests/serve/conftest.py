@@ -55,9 +55,12 @@ def served() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def build_transducer_app(estimators: dict[str, Estimator]) -> Callable[..., FastAPI]:
-    """`build_transducer_app(max_batch_size=4)` returns an application with these settings."""
+    """`build_transducer_app(max_batch_size=4)` returns an application with these settings.
+
+    One batch runs at a time, unless `threads` is set.
+    """
     return lambda **settings: build_app(
-        {"turn": estimators["transduce"]}, ServeSettings(**settings)
+        {"turn": estimators["transduce"]}, ServeSettings(**{"threads": 1, **settings})
     )
 
 

@@ -41,6 +41,8 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
         "dev_examples": final["examples"],
         "metric": "exact_match",
         "score": final["scores"]["exact_match"],
+        "higher_is_better": True,
+        "sample": {"source": first["examples"][0], "target": first["examples"][0][::-1]},
     }
     assert [kind["properties"]["kind"]["const"] for kind in first["settings"]["oneOf"]] == [
         "beam",
@@ -80,6 +82,22 @@ def test_paths_of_the_data_are_not_shown(tmp_path: Path) -> None:
     found = training_facts(tmp_path)
     assert found is not None and found["data"] == ["a.en", "b.de"]
     assert (found["metric"], found["score"], found["dev_examples"]) == ("bleu", 31.5, 4)
+    assert found["higher_is_better"] and found["sample"] is None
+
+
+def test_the_sample_is_a_pair_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "final", "scores": {"rmse": 0.5}}')
+    (tmp_path / "run.json").write_text('{"examples": {"training": 9, "dev": 4}, "data": {}}')
+    samples = (
+        {"source": "a", "references": []},
+        {"source": [1, 2], "references": ["b"]},
+        {"source": "a", "references": [3]},
+        {"source": "c", "references": ["d", "e"]},
+    )
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    found = training_facts(tmp_path)
+    assert found is not None and found["sample"] == {"source": "c", "target": "d"}
+    assert not found["higher_is_better"]
 
 
 def test_text_direction() -> None:

@@ -11,7 +11,8 @@ import pytest
 from regard.search.callbacks import SearchCancelled
 from regard.serve.accounts import MAX_DEBT, RECOVERY, Accounts
 from regard.serve.api_errors import ApiError
-from regard.serve.batcher import LOW_COST, MAX_DEPTH, Batcher
+from regard.serve.batcher import MAX_DEPTH, Batcher
+from regard.serve.job_queue import LOW_COST
 from regard.serve.jobs import CallHandler, Job
 from regard.serve.metrics import Metrics
 from regard.serve.running_batch import CHEAPER, MIN_FRACTION, MIN_SECONDS, RunningBatch
@@ -57,7 +58,7 @@ def run_jobs(clock: Clock, put: Callable[[Batcher], list[Job]]) -> list[Any]:
     """Run the jobs that `put` puts into the queue; return their results."""
 
     async def run() -> list[Any]:
-        batcher = Batcher(ServeSettings(batch_wait_ms=0), Metrics(), clock)
+        batcher = Batcher(ServeSettings(batch_wait_ms=0, threads=1), Metrics(), clock)
         async with batcher.running_loop():
             jobs = put(batcher)
             found = await asyncio.gather(*(job.future for job in jobs), return_exceptions=True)
@@ -146,7 +147,7 @@ def test_cancelled_batches_end() -> None:
 
 
 def queued(*jobs: Job) -> Batcher:
-    batcher = Batcher(ServeSettings(), Metrics(), Clock())
+    batcher = Batcher(ServeSettings(threads=1), Metrics(), Clock())
     batcher.put(jobs)
     return batcher
 
@@ -173,7 +174,7 @@ def test_cheap_jobs_do_not_share_a_batch_with_expensive_ones() -> None:
         batcher = queued(*(Job(handler, cost=cost, arrived=0.0) for cost in costs))
         batches = list[list[int]]()
         while batcher.queue:
-            batches.append([job.cost for job in batcher._next_batch()])
+            batches.append([job.cost for job in batcher.queue.take_batch()])
         assert batches == [[10, 20, LOW_COST], [50 * LOW_COST, 20 * LOW_COST]]
 
     asyncio.run(run())
@@ -188,7 +189,7 @@ def test_clients_that_used_much_model_time_wait() -> None:
         ]
         batcher = queued(*jobs)
         batcher.accounts.charge("a", 1.0)
-        order = [batcher._next_batch()[0] for _ in jobs]
+        order = [batcher.queue.take_batch()[0] for _ in jobs]
         assert [jobs.index(job) for job in order] == [2, 0, 1, 3]
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from regard.estimators import Estimator
 from regard.search.callbacks import SearchCancelled
-from regard.serve import batcher
+from regard.serve import job_queue
 from regard.serve.api_errors import ApiError
 from regard.serve.jobs import CallHandler, Job, PredictHandler
 from regard.serve.served_models import ServedModel
@@ -138,7 +138,7 @@ def test_cheap_jobs_have_priority_for_a_while(build_transducer_app: BuildApp) ->
             for cost, ago in ((90_000, 1.0), (100, 0.5), (90_000, 10.0), (100, 0.0))
         ]
         queue.put(those)
-        return [those.index(queue._next_batch()[0]) for _ in those]
+        return [those.index(queue.queue.take_batch()[0]) for _ in those]
 
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
@@ -146,8 +146,8 @@ def test_cheap_jobs_have_priority_for_a_while(build_transducer_app: BuildApp) ->
 @pytest.fixture
 def large_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make delays so large that the arrival times do not affect the order."""
-    monkeypatch.setattr(batcher, "DELAY_PER_COST", 1.0)
-    monkeypatch.setattr(batcher, "MAX_DELAY", 1e9)
+    monkeypatch.setattr(job_queue, "DELAY_PER_COST", 1.0)
+    monkeypatch.setattr(job_queue, "MAX_DELAY", 1e9)
 
 
 @pytest.mark.usefixtures("large_delays")

@@ -55,7 +55,9 @@ BatchSize = Annotated[
 ]
 Quantize = Annotated[
     str | None,
-    typer.Option(metavar="int8", help="Use int8 weights (CPU only, a quarter of the memory)."),
+    typer.Option(
+        metavar="int8", help="Use int8 weights (CPU only): a quarter of the memory, not faster."
+    ),
 ]
 EngineName = Annotated[
     str | None,

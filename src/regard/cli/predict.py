@@ -104,7 +104,8 @@ def predict(
         ),
     ] = None,
     quantize: Annotated[
-        str | None, speed(metavar="int8", help="Use int8 weights (CPU only).")
+        str | None,
+        speed(metavar="int8", help="Use int8 weights (CPU only): less memory, not faster."),
     ] = None,
     shortlist: option.Short = False,
     shortlist_file: option.ShortFile = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 SHAPE = (384, 256, 1024)  # rows, inputs and outputs: a typical product of a small model
 EFFICIENCY = 0.8  # speed of an update relative to that of a matrix product
@@ -39,6 +40,15 @@ class Machine:
     def products(self, seconds: float, is_half: bool) -> float:
         """Return how many multiply-adds the forward pass of an update of this duration has."""
         return max(0.0, seconds - OVERHEAD) / (self.seconds(1.0, is_half) - OVERHEAD)
+
+
+@lru_cache(maxsize=1)
+def is_intel() -> bool:
+    """Return whether the CPU is from Intel, for which MKL has its fastest kernels; Linux only."""
+    try:
+        return "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8")[:4096]
+    except OSError:
+        return False
 
 
 def measure_machine() -> Machine:

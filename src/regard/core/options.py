@@ -54,6 +54,10 @@ class Options(BaseModel):
         """
         yield from ()
 
+    def not_exported(self, engine: str) -> list[str]:
+        """Return the settings of this component, as `name=value`, that an engine lacks."""
+        return []
+
     def auto_settings(self, reason: str, **values: Any) -> Iterator[AutoSetting]:
         """Yield a proposal for each of these settings that is unset."""
         for name, value in values.items():
@@ -79,12 +83,13 @@ def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def not_exported(options: Options, engine: str, path: str) -> list[str]:
-    """Return the nested kinds that an engine does not support, as `path.kind=name`."""
-    return [
-        f"{where}.kind={part.kind}"
-        for where, part in sorted(parts(options, path), key=lambda item: item[0])
-        if part.exports is not None and engine not in part.exports
-    ]
+    """Return the nested kinds and settings that an engine does not support, as `path=value`."""
+    found = []
+    for where, part in sorted(parts(options, path), key=lambda item: item[0]):
+        if part.exports is not None and engine not in part.exports:
+            found.append(f"{where}.kind={part.kind}")
+        found += [f"{where}.{setting}" for setting in part.not_exported(engine)]
+    return found
 
 
 def members(annotation: Any) -> list[type[BaseModel]]:

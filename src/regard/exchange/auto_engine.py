@@ -14,8 +14,7 @@ from regard.inference.fallback_engine import FallbackEngine
 from regard.search.search import Search, SearchRequest, SearchResult
 
 UNDECIDED, TORCH = EngineChoice(""), EngineChoice("torch")
-OTHERS = (
-    EngineChoice("torch", "int8"),
+OTHERS = (  # int8 weights in torch save memory, not time
     EngineChoice("ctranslate2"),
     EngineChoice("ctranslate2", "int8"),
     EngineChoice("onnx"),

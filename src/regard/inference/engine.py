@@ -19,7 +19,7 @@ from regard.core.threads import single_threaded_torch, thread_map
 from regard.core.workers import fork_map, num_workers
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
-from regard.nn.positions import too_long
+from regard.nn.positions.learned import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.tasks.batches import MIN_ROWS_PER_THREAD
 
@@ -44,13 +44,14 @@ class Engine(ABC):
     uses_threads = True
     plain = takes_rows = False
     max_source_length: int | None = None
+    source_section = "model.encoder.positions"  # the settings that limit the source length
     max_target_length: int | None = None
     module: nn.Module | None = None
 
     def check(self, length: int) -> None:
         """Raise UserError if a source of this length (tokens, EOS included) is too long."""
         if self.max_source_length is not None and length > self.max_source_length:
-            raise too_long(length, self.max_source_length, "model.encoder.positions")
+            raise too_long(length, self.max_source_length, self.source_section)
 
     @abstractmethod
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:

@@ -16,7 +16,7 @@ from regard.data.tensors.state import State
 from regard.inference.engine import Engine
 from regard.inference.packages import import_package
 from regard.nn.capture_hooks import active_recorder, record_attention
-from regard.nn.positions import too_long
+from regard.nn.positions.learned import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
 
 

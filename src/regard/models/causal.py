@@ -18,6 +18,8 @@ from regard.data.tensors.tree import tree_map
 from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
 from regard.models.encoders import AutoOptions
+from regard.models.fast_decoder import FastDecoder, is_plain_step, with_memory
+from regard.models.fast_recurrent import FastRecurrentLM
 from regard.models.model_options import TextModelOptions
 from regard.models.output_layer import OutputLayer
 from regard.models.recurrent import RecurrentOptions
@@ -25,6 +27,8 @@ from regard.models.transformer_options import CausalTransformerOptions
 from regard.models.window import MlpEncoder, MlpEncoderOptions
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
+from regard.nn.fast import claim, fast
+from regard.nn.fast_cells import fast_cells
 from regard.nn.recurrent import Recurrence
 
 
@@ -44,6 +48,12 @@ class RecurrentLM(nn.Module):
         """Return the output (B, T, D) for x (B, T, D), and the new state."""
         h, hidden = self.body(self.dropout(x), state.past["hidden"])
         return self.dropout(h), State({}, {"hidden": hidden})
+
+    def fast(self, embed: nn.Module) -> FastDecoder | None:
+        """Return the fast path, if all modules support it. embed: embedding of the tokens."""
+        plain = claim(self.body, "sides")
+        cells = fast_cells(plain[0]) if plain else None
+        return None if cells is None else FastRecurrentLM(embed, cells)
 
 
 class WindowLM(nn.Module):
@@ -107,6 +117,43 @@ class CausalModel(nn.Module):
         tokens = eos_to_bos(tokens).to(next(self.parameters()).device)
         h, state = self.decoder(self.target(tokens), state)
         return self.head(h), state
+
+    def fast(self) -> "FastCausalModel":
+        """Return the fast path of this model, for sampling."""
+        return FastCausalModel(self)
+
+
+class FastCausalModel:
+    """A CausalModel in eval mode that uses the fast path of its decoder and output layer.
+
+    The weights must not change. The model itself runs while activations are recorded or heads are
+    ablated, for steps of several tokens, and for whole batches.
+    """
+
+    def __init__(self, model: CausalModel) -> None:
+        self.model = model.eval()
+        self.decoder: FastDecoder | None = claim(model.decoder, "fast", model.target)
+        self.head = fast(model.head)
+        self.carries, self.unbounded = model.carries, model.unbounded
+        self.parameters, self.buffers = model.parameters, model.buffers
+        self._device = next(model.parameters()).device
+
+    def __call__(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
+        """Return the logits (N, V) of all tokens but padding, and the state to carry over."""
+        outputs: Outputs = self.model(batch, inputs)
+        return outputs
+
+    def start(self, rows: int) -> State:
+        """Return the state before the first token."""
+        state = self.model.start(rows)
+        return state if self.decoder is None else self.decoder.start(None, state.past)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return the logits (B, T, V) after each of the tokens (B, T), and the new state."""
+        if self.decoder is None or not is_plain_step(tokens, state):
+            return with_memory(state, *self.model.step(tokens, state))
+        x, state = self.decoder.step(eos_to_bos(tokens).to(self._device), state)
+        return self.head(x).unsqueeze(1), state
 
 
 def eos_to_bos(tokens: Tensor) -> Tensor:

@@ -22,12 +22,12 @@ from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
 from regard.models.encoders import AutoOptions, SourceModelOptions
-from regard.models.fast_decoder import FastDecoder
+from regard.models.fast_decoder import FastDecoder, is_plain_step, with_memory
 from regard.models.output_layer import OutputLayer
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.ablation import is_ablating
-from regard.nn.capture_hooks import active_recorder, is_recording, padding_mask
+from regard.nn.capture_hooks import is_recording, padding_mask
 from regard.nn.fast import claim, fast
 
 MIN_TRANSFORMER_UPDATES = 1_500  # with fewer, an LSTM learns more from sentences
@@ -112,31 +112,17 @@ class FastEncoderDecoder:
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Return the logits (k*B, T, V) after each of the tokens (k*B, T), and the new state."""
-        if self.decoder is None or not _is_plain_step(tokens, state):
-            return _with_memory(state, *self.model.step(tokens, state))
+        if self.decoder is None or not is_plain_step(tokens, state):
+            return with_memory(state, *self.model.step(tokens, state))
         x, state = self.decoder.step(tokens, state)
         return self.head(x).unsqueeze(1), state
 
     def vectors(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Return the vectors (k*B, T, D) before the output layer, and the new state."""
-        if self.decoder is None or not _is_plain_step(tokens, state):
-            return _with_memory(state, *self.model.vectors(tokens, state))
+        if self.decoder is None or not is_plain_step(tokens, state):
+            return with_memory(state, *self.model.vectors(tokens, state))
         x, state = self.decoder.step(tokens, state)
         return x.unsqueeze(1), state
-
-
-def _is_plain_step(tokens: Tensor, state: State) -> bool:
-    """Return whether the fast path can run this step.
-
-    It needs one token per row, a state of the fast path, and no recording or ablation.
-    """
-    unobserved = active_recorder() is None and not is_ablating()
-    return tokens.shape[1] == 1 and "bias" in state.memory and unobserved
-
-
-def _with_memory(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
-    """Return x and the state `after`. Keep `memory` of `before` if it is from the fast path."""
-    return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
 class EncoderDecoderOptions(SourceModelOptions):

@@ -18,7 +18,7 @@ from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
 from regard.models.fast_decoder import FastDecoder
 from regard.nn.attention_scores import FastScore
-from regard.nn.fast import claim, fast, padding_bias
+from regard.nn.fast import claim, fast, padding_bias, warming_up
 from regard.nn.fast_cells import FastCell, tanh
 from regard.nn.recurrent import Hidden, final_states
 
@@ -49,6 +49,9 @@ class FastRecurrentEncoder:
         self.layers = list(zip(*sides, strict=True))
         self.both = len(sides) == 2
         self.gates = [token_gates(embed, cell) for cell in self.layers[0]]
+        with warming_up():
+            gates = self.layers[0][0].bias.new_zeros(1, 1, self.layers[0][0].bias.numel())
+            _read(self.layers[0], [gates for _ in self.layers[0]], None)
 
     def __call__(self, source: Padded) -> Padded:
         """Return the states (B, S, D) for tokens (B, S)."""
@@ -73,6 +76,41 @@ def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -
     return torch.cat(states, -1)
 
 
+def advance_layers(
+    cells: Sequence[FastCell], gates: Tensor, hidden: Hidden
+) -> tuple[Tensor, Hidden]:
+    """Return the output (R, D) of all layers, and their next state (R, L, D).
+
+    gates: the input term of the gates of the first layer (R, G).
+    """
+    after = [cells[0].advance(gates, tuple(part[:, 0] for part in hidden))]
+    x = after[0][0]
+    for i, cell in enumerate(cells[1:], 1):
+        after.append(cell.advance(cell.gates(x), tuple(part[:, i] for part in hidden)))
+        x = x + after[i][0]
+    return x, tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
+
+
+class FastRecurrentLM(FastDecoder):
+    """The decoder of a recurrent language model."""
+
+    def __init__(self, embed: nn.Module, cells: list[FastCell]) -> None:
+        self.cells, self.read = cells, token_gates(embed, cells[0])
+
+    def start(self, memory: Padded | None, past: Tree) -> State:
+        """Return the state before the first token."""
+        return State({"bias": None}, past)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        hidden, gates = state.past["hidden"], self.read(tokens[:, 0])
+        if hidden is None:
+            first = self.cells[0]
+            zeros = gates.new_zeros(len(gates), len(self.cells), first.width)
+            hidden = (zeros,) * first.parts
+        x, hidden = advance_layers(self.cells, gates, hidden)
+        return x, State(state.memory, {"hidden": hidden})
+
+
 class FastRecurrentDecoder(FastDecoder):
     """A recurrent decoder. first: returns the initial hidden state for a memory and R rows."""
 
@@ -94,8 +132,9 @@ class FastRecurrentDecoder(FastDecoder):
         weight = join.weight.detach()
         self.state, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
-    def start(self, memory: Padded, past: Tree) -> State:
+    def start(self, memory: Padded | None, past: Tree) -> State:
         """Return the state before the first token, with keys and projected values."""
+        assert memory is not None
         keys, values = self.score.start(memory)
         bias = None if keys is None else padding_bias(memory.mask, memory.data)
         parts: dict[str, Any] = {
@@ -112,13 +151,8 @@ class FastRecurrentDecoder(FastDecoder):
         gates = self.read(tokens[:, 0])
         if last is not None:
             gates = gates.addmm(last[:, 0], self.fed)
-        after = [self.cells[0].advance(gates, tuple(part[:, 0] for part in hidden))]
-        x = after[0][0]
-        for i, cell in enumerate(self.cells[1:], 1):
-            after.append(cell.advance(cell.gates(x), tuple(part[:, i] for part in hidden)))
-            x = x + after[i][0]
+        x, hidden = advance_layers(self.cells, gates, hidden)
         out = self._attend(x, state)
-        hidden = tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
         fed = out.unsqueeze(1) if self.input_feeding else None
         return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
 

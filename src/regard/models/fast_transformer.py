@@ -1,4 +1,4 @@
-"""Fast paths of standard Transformers: one compiled function runs all layers (`nn.fused`).
+"""Fast paths of standard Transformers: one compiled function runs all layers (`nn.fused_step`).
 
 Keys and values of the source are projected once, before the first step.
 B sentences, k beams per sentence, R = k * B rows, S source length, H heads, K head width, D width,
@@ -7,23 +7,16 @@ M memory width.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
 from regard.models.fast_decoder import FastDecoder
-from regard.nn.fast import compiled, padding_bias
-from regard.nn.fused import (
-    TILE,
-    FusedLayer,
-    FusedTable,
-    decode,
-    encode,
-    linear,
-    norm_weights,
-    normalize,
-)
+from regard.nn.fast import compiled, padding_bias, warming_up
+from regard.nn.fused import TILE, FusedLayer, FusedTable, norm_weights
+from regard.nn.fused_step import decode, encode, linear, normalize
 from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.kernel import Kernel
 from regard.nn.norms import FusedNorm
@@ -37,6 +30,8 @@ class FastTransformerEncoder:
         self.positions, self._norm = positions, norm_weights(norm)
         self._weights, self._style = [layer.weights for layer in layers], layers[0].style
         self._run = compiled(encode)
+        with warming_up():
+            self(one_vector(self._weights[0][6]))
 
     def __call__(self, source: Padded) -> Padded:
         """Return the encoder output (B, S, D) for vectors (B, S, D)."""
@@ -61,16 +56,27 @@ class FastTransformerDecoder(FastDecoder):
         self.table, self.positions, self.kernel = table, positions, kernel
         self._norm, self._width = norm_weights(norm), table.weight.shape[1]
         self.style, self.keys = layers[0].style, [layer.keys for layer in layers]
-        usual = self.style.norm == "layer" and self.style.activation == "relu"
-        self.packed = usual and all(one.is_floating_point() for one in _all_weights(layers, table))
         self.weights = [layer.weights for layer in layers]
+        self.packed = all(w.is_floating_point() for own in self.weights for w in own)
         if self.packed:
             self.weights = [[_packed(w) for w in own] for own in self.weights]
+        self.like = self.weights[0][6]  # (D,), always float
         self._positions: dict[int, Tensor] = {}
         self._run = compiled(decode)
+        with warming_up():
+            self._warm_up()
 
-    def start(self, memory: Padded, past: Tree) -> State:
+    def _warm_up(self) -> None:
+        """Read one token."""
+        memory = one_vector(self.keys[0][0][0].to(self.like.dtype)) if self.keys[0] else None
+        past = {"at": 0, "shared": None, "layers": [None] * len(self.weights)}
+        token = torch.zeros(1, 1, dtype=torch.long, device=self.like.device)
+        self.step(token, self.start(memory, past))
+
+    def start(self, memory: Padded | None, past: Tree) -> State:
         """Return the state before the first token, with projected keys and values."""
+        if memory is None:
+            return State({"encoded": None, "keys": [None] * len(self.keys), "bias": None}, past)
         keys = [self._projected(own, memory.data) for own in self.keys]
         bias = padding_bias(memory.mask, memory.data)
         return State({"encoded": memory, "keys": keys, "bias": bias}, past)
@@ -84,7 +90,8 @@ class FastTransformerDecoder(FastDecoder):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         memory, past = state.memory, state.past
-        B, like = len(memory["encoded"].mask), memory["encoded"].data
+        encoded, like = memory["encoded"], self.like
+        B = len(tokens) if encoded is None else len(encoded.mask)
         prepared, shared = self.kernel.prepare(past["shared"], len(tokens), B, 1, like)
         olds: list[Cache | None] = past["layers"]
         if prepared.take is not None:
@@ -92,7 +99,9 @@ class FastTransformerDecoder(FastDecoder):
         H, K = self.style.heads, self._width // self.style.heads
         full = [Cache.empty(like, B, H, K) if cache is None else cache for cache in olds]
         caches = [cache.reserve(len(tokens) // B) for cache in full]
-        both = [list(part) for part in zip(*memory["keys"], strict=True)]
+        both: list[list[Tensor]] = [[], []]
+        if encoded is not None:
+            both = [list(part) for part in zip(*memory["keys"], strict=True)]
         x = self._run(
             tokens[:, 0],
             *self.table,
@@ -113,8 +122,8 @@ class FastTransformerDecoder(FastDecoder):
     def _position(self, at: int) -> Tensor:
         """Return the position embedding (1, D) at this position."""
         if at not in self._positions:
-            like = self.weights[0][0]
-            self._positions[at] = self.positions.embed(like.new_zeros(1, 1, self._width), at)[0]
+            zeros = self.like.new_zeros(1, 1, self._width)
+            self._positions[at] = self.positions.embed(zeros, at)[0]
         return self._positions[at]
 
 
@@ -123,5 +132,7 @@ def _packed(weight: Tensor) -> Tensor:
     return weight.t().contiguous() if weight.dim() == 2 else weight
 
 
-def _all_weights(layers: list[FusedLayer], table: FusedTable) -> list[Tensor]:
-    return [table.weight, *(weight for layer in layers for weight in layer.weights)]
+def one_vector(like: Tensor) -> Padded:
+    """Return a source of one vector, with the width, dtype and device of `like` (D,)."""
+    mask = torch.ones(1, 1, dtype=torch.bool, device=like.device)
+    return Padded(torch.zeros_like(like).view(1, 1, -1), mask)

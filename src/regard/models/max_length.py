@@ -6,7 +6,7 @@ A side of a model is its encoder or its decoder.
 from torch import nn
 
 from regard.data.corpus.corpora import Corpus
-from regard.nn.positions import too_long
+from regard.nn.positions.learned import too_long
 
 SIDES = ("encoder", "decoder")
 
@@ -18,11 +18,17 @@ def max_length(model: nn.Module, side: str) -> int | None:
     return min((length for length in lengths if length is not None), default=None)
 
 
+def limiting_section(model: nn.Module, side: str) -> str:
+    """Return the section of the settings that limits the length of a side of a model."""
+    first = getattr(model, "models", [model])[0]
+    return f"model.{side}.{getattr(getattr(first, side, None), 'limited_by', 'positions')}"
+
+
 def check_length(model: nn.Module, side: str, length: int) -> None:
     """Raise UserError if a sequence of this length is too long for a side of a model."""
     limit = max_length(model, side)
     if limit is not None and length > limit:
-        raise too_long(length, limit, f"model.{side}.positions")
+        raise too_long(length, limit, limiting_section(model, side))
 
 
 def has_max_length(model: nn.Module) -> bool:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.core.machine import is_intel
 from regard.nn.int8 import Int8Linear, Weights
 
 LARGE = 1 << 18  # minimum number of weights for which packed weights are faster
@@ -34,13 +35,17 @@ class OutputLayer(nn.Module):
     def fast(self) -> Callable[[Tensor], Tensor]:
         """Return a function that maps vectors (R, D) to logits (R, V).
 
-        Large matrices use oneDNN with packed weights, if available, which is up to twice as fast.
+        Large matrices are stored in another order: transposed for MKL on Intel CPUs, packed for
+        oneDNN on others, if available. Either is up to twice as fast.
         """
         if self.weight.device.type != "cpu":
             return self
         weight, bias = self.weight.detach(), None if self.bias is None else self.bias.detach()
         if weight.numel() < LARGE:
             return lambda x: F.linear(x, weight, bias)
+        if is_intel() and torch.backends.mkl.is_available():
+            columns = weight.t().contiguous().t()  # (V, D) in memory of (D, V)
+            return lambda x: F.linear(x, columns, bias)
         probe = torch.linspace(-1, 1, 3 * weight.shape[1], dtype=weight.dtype).view(3, -1)
         with torch.no_grad():
             try:

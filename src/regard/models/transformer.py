@@ -1,7 +1,7 @@
 """Transformer encoders and decoders: stacks of attention layers.
 
 `forward` of a decoder serves training (all tokens at once), prompts and decoding (one token).
-Fused encoders and decoders run all layers in one call (`nn.fused`).
+Fused encoders and decoders run all layers in one call (`nn.fused_step`).
 B sentences, k beams per sentence, R = k * B rows, S source length, T target length, D width.
 """
 
@@ -46,6 +46,12 @@ class Stack(nn.Module):
         """Return the maximum sequence length, or None."""
         limits = [self.positions.length, self.kernel.length]
         return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def limited_by(self) -> str:
+        """Return the section of the settings that limits the length."""
+        by_kernel = self.length is not None and self.length == self.kernel.length
+        return "attention" if by_kernel else "positions"
 
     def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
         """Return layers, positions and final norm, if the fused functions support all of them."""
@@ -125,6 +131,6 @@ class TransformerDecoder(Stack):
     def fast(self, embed: nn.Module) -> FastDecoder | None:
         """Return the fused decoder, if all modules support it. embed: embedding of the tokens."""
         parts, table = self.fused(), claim(embed, "fused")
-        if parts is None or table is None or not parts[0][0].keys:  # no attention to a source
+        if parts is None or table is None:
             return None
         return FastTransformerDecoder(*parts, table, self.kernel)

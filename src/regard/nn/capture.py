@@ -4,13 +4,25 @@ Shapes: B sentences, k beams per sentence, T target length, S source length, H h
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
 from regard.core.suggest import suggest_names
+
+
+class MapKind(NamedTuple):
+    """What recorded attention weights are.
+
+    implied: whether the model never computes them, so that they show what its result amounts to.
+    normalized: whether the weights of a query are positive and sum to one.
+    """
+
+    implied: bool = False
+    normalized: bool = True
+
 
 KINDS = ("hidden", "gates", "inputs")  # recorded values other than attention
 Value = TypeVar("Value")
@@ -57,7 +69,8 @@ class Capture:
     any module.
     cross: attention to the source (k*B, H, T, S) of each layer and call, first to last.
     The other attributes are mappings from module path to:
-    attention: (k*B, H, T, S), the attention weights.
+    attention: (k*B, H, T, S), the attention weights. Rows of queries that are padding may be zeros.
+    map_kinds: whether the weights are implied, and whether they are normalized.
     hidden: (k*B, T, D), the output of each layer.
     gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
     each (k*B, T, D).
@@ -68,6 +81,7 @@ class Capture:
         self.names = names
         self.cross: list[Tensor] = []
         self.attention: Recorded[Tensor] = Recorded()
+        self.map_kinds: dict[str, MapKind] = {}
         self.hidden: Recorded[Tensor] = Recorded()
         self.gates: Recorded[dict[str, Tensor]] = Recorded()
         self.inputs: Recorded[Tensor] = Recorded()
@@ -104,10 +118,13 @@ class Capture:
         """Return the attention entropy (k*B, H) of each head in nats, averaged over tokens.
 
         0: each token attends to one position. log(S): each token attends to all S positions
-        equally. Only the last call counts, without padding.
+        equally. Only the last call counts, without padding. Weights that are not normalized are
+        made positive and divided by their sum first.
         """
         found = {}
         for name, weights in self.attention.items():
+            if not self.map_kinds.get(name, MapKind()).normalized:
+                weights = weights.abs() / weights.abs().sum(-1, keepdim=True).clamp(min=1e-30)
             entropies = torch.special.entr(weights).sum(-1)  # (k*B, H, T)
             real = self.real[name]
             if real is None or real.shape != (len(entropies), entropies.shape[2]):

@@ -6,7 +6,8 @@ Every module with something to record calls a function here:
   `record_attention(self, weights, ...)` in each forward. `weights` is a function, called only while
   recording, that returns the attention weights (k*B, H, T, S): a row per query, in input order, and
   a column per position that the query can attend to. Masked positions have weight 0, and each row
-  sums to one. `at="source"` marks cross-attention, which also serves as an alignment.
+  sums to one, unless `kind` declares otherwise. `at="source"` marks cross-attention, which also
+  serves as an alignment.
 - The same module passes the outputs of its heads through `ablation.zero_ablated` before it joins
   the heads.
 - A layer calls `record_hidden(self, x)` with its output (k*B, T, D). A gated layer also passes a
@@ -30,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import Slot
-from regard.nn.capture import Capture
+from regard.nn.capture import Capture, MapKind
 
 # In this thread: the active recorders, innermost last; a mask (B, T), True unless padding; and the
 # indices (B, T, 1) that reverse each sequence.
@@ -72,11 +73,15 @@ def recorders_of(part: nn.Module) -> list[Capture]:
 
 
 def record_attention(
-    part: nn.Module | None, weights: Callable[[], Tensor], at: Literal["source", "itself"]
+    part: nn.Module | None,
+    weights: Callable[[], Tensor],
+    at: Literal["source", "itself"],
+    kind: MapKind = MapKind(),  # noqa: B008
 ) -> None:
     """Record the attention weights (k*B, H, T, S) of a module.
 
     part: the module; None if the attention belongs to no module. weights: returns the weights.
+    kind: whether they are implied, and whether they are normalized.
     """
     recorders = RECORDERS.get()
     if not recorders:
@@ -90,6 +95,7 @@ def record_attention(
         assert recorder.names is not None
         name = recorder.names[id(part)]
         recorder.attention.add(name, found)
+        recorder.map_kinds[name] = kind
         recorder.real.add(name, REAL.get())
     if at == "source":
         for recorder in (*named, *nameless):

@@ -4,8 +4,10 @@ A fast path is valid as long as the weights do not change. A module returns its 
 method `fast`. Modules without this method run unchanged.
 """
 
+import contextlib
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -41,6 +43,9 @@ def fast(module: nn.Module) -> Any:
     return claim(module, "fast") or module
 
 
+_compiling = threading.Lock()  # TorchScript and the filters of warnings are not thread-safe
+
+
 @lru_cache
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function by TorchScript, to run it without Python between operations.
@@ -48,11 +53,27 @@ def compiled(function: Callable[..., Any]) -> Any:
     Return the function unchanged if TorchScript fails.
     """
     try:
-        with warnings.catch_warnings():
+        with _compiling, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
             return torch.jit.script(function)
     except (AttributeError, OSError, RuntimeError, TypeError):  # no TorchScript, or no source
         return function
+
+
+@contextlib.contextmanager
+def warming_up() -> Iterator[None]:
+    """Run compiled functions for the first time inside the block, without TorchScript's profiling.
+
+    Profiling takes three tenths of a second in every process that predicts, and gains nothing
+    here. A plan that is made in the block is kept, also by processes that are forked later.
+    """
+    set_mode = getattr(torch._C, "_jit_set_profiling_mode", lambda enabled: True)
+    before = set_mode(False)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        set_mode(before)
 
 
 def padding_bias(mask: Tensor, like: Tensor) -> Tensor | None:

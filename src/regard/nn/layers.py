@@ -33,6 +33,10 @@ class TransformerLayer(nn.Module):
         self.attend = residuals[0]
         self.look = residuals[1] if cross is not None else None
         self.feed = residuals[-1]
+        self.init_branches()
+
+    def init_branches(self) -> None:
+        """Scale the initial weights of the branches, after each initialization."""
         for residual, part in self.branches():
             residual.init_branch(part)
 

@@ -8,7 +8,7 @@ from torch import nn
 from regard.core import parallel
 from regard.inputs.frontend import Embedding
 from regard.models.output_layer import OutputLayer
-from regard.nn.positions import LearnedPosition
+from regard.nn.positions import Position
 
 Factors = dict[str, float]  # learning-rate factors by parameter name; 1 if missing
 Group = dict[str, Any]
@@ -20,8 +20,8 @@ def trainable(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def embedding_ids(model: nn.Module) -> set[int]:
-    """Return the ids of the weights of embeddings, learned positions and output layers."""
-    tables = (Embedding, OutputLayer, LearnedPosition)
+    """Return the ids of the weights of embeddings, positional encodings and output layers."""
+    tables = (Embedding, OutputLayer, Position)
     parts = (part for part in model.modules() if isinstance(part, tables))
     return {id(weight) for part in parts for weight in part.parameters()}
 

@@ -19,6 +19,7 @@ from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward
+from regard.nn.layers import TransformerLayer
 from regard.nn.residual import Residual
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -114,6 +115,8 @@ class RandomInit(Options):
         for part in model.modules():
             if isinstance(part, (nn.Linear, *CONVOLUTIONS)) and part.bias is not None:
                 nn.init.zeros_(part.bias)
+            elif isinstance(part, TransformerLayer):
+                part.init_branches()
 
 
 class Scaled(RandomInit):

@@ -158,7 +158,7 @@ class Training(Options):
         limits = [
             (self.epochs, 1.0),
             (self.steps, 1 / per_epoch),
-            (self.budget, 1 / (per_epoch * self._update_seconds(stats, model))),
+            (self.budget, 1 / (per_epoch * self.update_seconds(stats, model))),
         ]
         epochs = [float(limit) * factor for limit, factor in limits if limit]
         return min(epochs, default=default_epochs(stats))
@@ -173,7 +173,7 @@ class Training(Options):
         batch = len(model.sides) * (self.batch_tokens or stats.tokens) * batches  # of all sides
         return max(1.0, stats.tokens / max(1, batch))
 
-    def _update_seconds(self, stats: DataStats, model: Any) -> float:
+    def update_seconds(self, stats: DataStats, model: Any) -> float:
         """Return the approximate duration of an update."""
         products = model.products(stats) / self._updates_per_epoch(stats, model)
         return stats.machine.seconds(products, self.precision == "bfloat16")

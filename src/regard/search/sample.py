@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
@@ -77,25 +78,30 @@ def continue_prompts(
         )
     )  # (B, length)
     inputs, length, state = history, 0, model.start(len(rows))
+    excluded = torch.tensor(NON_OUTPUT_IDS)
+    new: list[Tensor] = []  # (B, 1) each, not yet in `history`
     for t in range(options.max_new_tokens):
         if context is not None and length + inputs.shape[1] > context:
+            history, new = torch.cat([history, *new], 1), []
             inputs, length = history[:, -max(1, context // 2) :], 0
             state = model.start(len(rows))
         logits, state = model.step(inputs, state)
         length += inputs.shape[1]
 
-        scores = logits[:, -1].float().cpu()
-        scores = scores.index_fill(1, torch.tensor(NON_OUTPUT_IDS), float("-inf"))
+        scores = logits[:, -1].float().cpu().index_fill(1, excluded, float("-inf"))
         tokens = sample_tokens(filter_logits(scores, options.filters), uniform[:, t])  # (B,)
-        unfinished = (tokens != EOS).nonzero().flatten()
-        rows = [rows[b] for b in unfinished.tolist()]
-        if not rows:
-            return
-        if len(rows) < len(tokens):
+        sampled = tokens.tolist()
+        if EOS in sampled:
+            unfinished = (tokens != EOS).nonzero().flatten()
+            rows = [rows[b] for b in unfinished.tolist()]
+            if not rows:
+                return
             kept = unfinished.to(logits.device)
             state = state.select(kept, kept)
-            history, uniform = history[unfinished], uniform[unfinished]
-            tokens = tokens[unfinished]
-        yield dict(zip(rows, tokens.tolist(), strict=True))
+            history = torch.cat([history, *new], 1)[unfinished]
+            uniform, tokens, new = uniform[unfinished], tokens[unfinished], []
+            sampled = tokens.tolist()
+        yield dict(zip(rows, sampled, strict=True))
         inputs = tokens[:, None]
-        history = torch.cat([history, inputs], 1)
+        if context is not None:
+            new.append(inputs)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-import torch
-
 from regard.core.errors import UserError
 from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
 from regard.serve.api_errors import unavailable
 from regard.serve.served_models import ServedModel
-from regard.tasks.batches import PredictWork, rows_together
+from regard.tasks.batches import PredictWork
 from regard.tasks.values import Constraints, Prediction
 
 TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
@@ -74,8 +72,7 @@ class PredictHandler:
         jobs = [job for job in jobs if not job.future.done() and job.result is None]
         if not jobs:
             return
-        task, threads = self.model.task, torch.get_num_threads()
-        rows = rows_together(len(jobs), threads) if task.uses_threads else len(jobs)
+        task, rows = self.model.task, len(jobs)
         work = PredictWork(
             indices=[job.index for job in jobs],
             step_callback=partial(_notify, jobs, check),

@@ -25,7 +25,7 @@ from regard.serve.service import Service, client_address
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import EventStream
 from regard.tasks.inspection.forced_pass import TooLong
-from regard.tasks.values import FIELDS, NBEST_FIELDS, Constraints
+from regard.tasks.values import FIELDS, NBEST_FIELDS, WITH_PROBABILITY, Constraints
 
 MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request; each takes 10 bytes of JSON and 60 of memory
 
@@ -69,7 +69,7 @@ async def predict(request: Request, body: PredictRequest) -> Response:
     return json_response(
         {
             "model": name,
-            "predictions": [one.as_dict(fields) for one in predictions],
+            "predictions": [one.as_dict(fields, WITH_PROBABILITY) for one in predictions],
             "latency_ms": latency,
         }
     )

@@ -1,6 +1,5 @@
 """A batch that runs. Between its steps, it may pause for cheaper batches."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -32,7 +31,6 @@ class RunningBatch:
         self.max_cost = max(job.cost for job in jobs) // CHEAPER
         self._run_cheaper, self._clock = run_cheaper, clock
         self._started, self._paused, self._next_try = clock(), 0.0, 0.0
-        self._pausing = threading.Lock()  # the rows of a batch may run in several threads
 
     @property
     def seconds(self) -> float:
@@ -46,12 +44,8 @@ class RunningBatch:
         """
         if self.seconds > self.timeout or all(job.future.done() for job in jobs):
             raise SearchCancelled
-        while self._may_pause() and self._pausing.acquire(blocking=False):
-            try:
-                if not self._pause():
-                    break
-            finally:
-                self._pausing.release()
+        while self._may_pause() and self._pause():
+            pass
 
     def _may_pause(self) -> bool:
         now = self._clock()

@@ -136,6 +136,7 @@ class NBestItem(BaseModel):
 
     text: str
     score: float | None = None
+    probability: float | None = Field(None, description="of the whole text, EOS included")
 
 
 class PredictionSchema(BaseModel):
@@ -200,7 +201,7 @@ class ModelInfo(BaseModel):
     capabilities: list[str]
     examples: list[str] = Field(description="source texts of the dev set")
     training: dict[str, Any] | None = Field(
-        description="data, number of examples, metric and score on the dev set, if known"
+        description="data, number of examples, metric, score on the dev set, a sample; if known"
     )
     direction: dict[str, str] = Field(description="text direction of source and target: ltr or rtl")
 

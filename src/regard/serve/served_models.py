@@ -9,10 +9,11 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.exchange.engine_choice import load_predictor, select_engine
 from regard.inference.predictor import Predictor
+from regard.metrics.metric_names import HIGHER_IS_BETTER
 from regard.nn.quantize import num_parameters
 from regard.serve.search_schema import model_search_schema
 from regard.serve.settings import ServeSettings
-from regard.storage.run_folder import number, read_folder
+from regard.storage.run_folder import RunFolder, number, read_folder
 from regard.views.inspection.about import description
 from regard.views.report.score_table import headline
 
@@ -79,9 +80,9 @@ def example_texts(folder: Path) -> list[str]:
 
 
 def training_facts(folder: Path) -> dict[str, Any] | None:
-    """Return the data of a run, its size, and the score on the dev set; None if they are unknown.
+    """Return the data of a run, its size, the score on the dev set, and one of its examples.
 
-    Only the name of a data file is shown, not its path.
+    Return None if they are unknown. Only the name of a data file is shown, not its path.
     """
     run = read_folder(folder)
     main, sizes, data = headline(run), run.facts.get("examples"), run.facts.get("data")
@@ -95,7 +96,20 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         "dev_examples": counts["dev"],
         "metric": main.metric,
         "score": main.value,
+        "higher_is_better": HIGHER_IS_BETTER.get(main.metric, True),
+        "sample": _sample(run),
     }
+
+
+def _sample(run: RunFolder) -> dict[str, Any] | None:
+    """Return the source and the expected output of the first sample that has both as texts."""
+    for sample in run.samples:
+        references = sample.get("references")
+        target = references[0] if isinstance(references, list) and references else None
+        pair = {"source": sample.get("source"), "target": target}
+        if all(isinstance(text, str) and text for text in pair.values()):
+            return pair
+    return None
 
 
 def open_models(

@@ -32,7 +32,7 @@ class Service:
         self.models = {name: ServedModel(name, one) for name, one in models.items()}
         self.model_info = [model.info(settings) for model in self.models.values()]
         self.batcher = Batcher(settings, self.metrics)
-        self.metrics.queue_length.set_function(self.batcher.queue_length)
+        self.metrics.queue_length.set_function(self.batcher.queue.num_waiting)
         self._handlers: dict[Any, PredictHandler] = {}
 
     def predict_handler(

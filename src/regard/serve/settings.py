@@ -36,7 +36,9 @@ class ServeSettings(Options):
     )
     max_batch_size: int = Field(64, gt=0, description="maximum texts per batch")
     threads: int | None = Field(
-        None, gt=0, description="CPU threads for inference (default: half of the cores)"
+        None,
+        gt=0,
+        description="batches that run at the same time, one CPU thread each (default: all cores)",
     )
     max_connections: int = Field(512, gt=0, description="maximum open connections")
     max_queue: int = Field(1024, gt=0, description="maximum queued texts")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.core.errors import UserError
+from regard.core.limits import check_text_length, text_limit
 from regard.search.callbacks import StepCallback
 
 MAX_TOKENS = 8192  # default maximum tokens per batch, padding included
@@ -44,11 +44,6 @@ class PredictWork:
 DEFAULT_WORK = PredictWork()
 
 
-def rows_together(count: int, threads: int) -> int:
-    """Return the batch size that divides `count` sources into one batch per thread."""
-    return max(MIN_ROWS_PER_THREAD, -(-count // threads))
-
-
 def plan(
     lengths: Sequence[int],
     rows: int | None = ROWS,
@@ -82,9 +77,4 @@ def plan(
 
 def check_lengths(lengths: Sequence[int]) -> None:
     """Raise UserError for a source that no model can read in reasonable time and memory."""
-    longest = max(lengths, default=0)
-    if longest > MAX_LENGTH:
-        raise UserError(
-            f"source of {longest:,} tokens: expected at most {MAX_LENGTH:,}",
-            help="split it into sentences or paragraphs, one per line",
-        )
+    check_text_length("", "source", max(lengths, default=0), text_limit(MAX_LENGTH), "tokens")

@@ -1,5 +1,6 @@
 """Values that tasks take and return: predictions, constraints, input items, evaluations."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ from regard.data.reading.read import Example
 from regard.data.tensors.special import EOS, SPECIALS
 
 BRIEF = ("text", "score")  # the fields of each prediction in an n-best list
+WITH_PROBABILITY = (*BRIEF, "probability")
 TOKENS = ("text", "value", "score", "tokens", "token_logprobs")
 REST = ("unknown_tokens", "folded", "truncated", "confidence", "probabilities", "alignment")
 FIELDS, NBEST_FIELDS = (*TOKENS, *REST), (*TOKENS, "nbest", *REST)
@@ -75,6 +77,8 @@ class Prediction:
                 return self.tokens if self.tokens or self.token_logprobs else None
             case "token_logprobs":
                 return _rounded(self.token_logprobs) or None
+            case "probability" if self.token_logprobs:  # of a generated text, EOS included
+                return float(f"{math.exp(math.fsum(self.token_logprobs)):.6g}")
             case "confidences":
                 return self.token_logprobs or None
             case "confidence" if self.confidence is not None:

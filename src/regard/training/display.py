@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-from regard.core.formatting import duration
+from regard.core.formatting import count_noun, duration
 from regard.core.options import AutoSetting
 from regard.metrics.metric_names import usual_metrics
 from regard.training.log import Display, ValidationResult
 from regard.training.loop import StepRecord
 from regard.training.run import Run
+from regard.training.validation_plan import ValidationPlan
 from regard.views.report.score_table import format_score
 
 EXTRA_METRICS = ("ser", "macro_f1", "rmse", "perplexity", "bits_per_character")
@@ -75,6 +76,13 @@ class PlainDisplay(Display):
         if self.last_score:
             parts.append(self.last_score)
         return [*parts, f"{duration(time_left(run, record))} left"]
+
+    def planned(self, run: Run, plan: ValidationPlan) -> None:
+        """Print how many validations fit into the budget."""
+        budget = duration(run.config.training.budget or 0.0)
+        times = f"about {count_noun(plan.count, 'time')}, {duration(plan.seconds)} of the {budget}"
+        text = times if plan.count else f"only after the {budget}, since it takes long"
+        self.print(f"validation: {text}")
 
     def validated(self, run: Run, result: ValidationResult) -> None:
         """Print the dev scores and sample predictions."""
@@ -172,4 +180,6 @@ def sample_line(sample: dict[str, Any]) -> str:
 
 def time_left(run: Run, record: StepRecord) -> float:
     """Return the estimated seconds to the end of the run."""
-    return record.seconds / max(record.progress, 1e-6) - record.seconds
+    left = record.seconds / max(record.progress, 1e-6) - record.seconds
+    budget = run.config.training.budget
+    return min(left, max(0.0, budget - record.seconds)) if budget else left

@@ -16,6 +16,7 @@ from regard.tasks.baselines import BaselineResults
 from regard.tasks.values import Evaluation
 from regard.training.loop import StepRecord
 from regard.training.run import Run
+from regard.training.validation_plan import ValidationPlan
 
 LOG_EVERY = 10  # steps per line of metrics.jsonl
 
@@ -26,6 +27,8 @@ class Display:
     def start(self, run: Run) -> None: ...
 
     def step(self, run: Run, record: StepRecord, speed: float) -> None: ...
+
+    def planned(self, run: Run, plan: ValidationPlan) -> None: ...
 
     def validated(self, run: Run, result: "ValidationResult") -> None: ...
 

@@ -72,7 +72,7 @@ def progress_fraction(run: Run) -> float:
     config, state = run.config.training, run.state
     fractions = [float(state.step > 0 and not config.optimizer.stepwise)]
     if config.budget:
-        fractions.append(state.seconds / config.budget)
+        fractions.append(state.time_fraction(config.budget, state.seconds))
     if config.steps:
         fractions.append(state.step / config.steps)
     if config.epochs:

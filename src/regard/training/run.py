@@ -26,8 +26,10 @@ class TrainingState:
     """The values that change during training and are saved in each checkpoint.
 
     position: number of batches of this epoch already used. seconds: training time so far.
-    last_tenth: tenths of the run finished at the last step. next_validation_at: training time of
-    the earliest next validation. saved_seconds: training time of the last checkpoint.
+    last_tenth: tenths of the run finished at the last step. next_validation_at: progress at the
+    next validation, with a budget (0: not planned yet). saved_seconds: training time of the last
+    checkpoint. planned_at, planned_progress: training time, and finished fraction of it, when the
+    validations were planned. reserved_seconds: duration of those to come.
     """
 
     step: int = 0
@@ -43,10 +45,21 @@ class TrainingState:
     next_validation_at: float = 0.0
     validation_seconds: float = 0.0  # duration of the last validation
     saved_seconds: float = 0.0
+    planned_at: float = 0.0
+    planned_progress: float = 0.0
+    reserved_seconds: float = 0.0
     loss_scale: float = 65536.0  # float16: factor applied to the loss
     steps_since_rescale: int = 0  # updates since loss_scale changed
     noise_means: list[float] = field(default_factory=list)  # see gradient_noise.py
     log_window: dict[str, Any] = field(default_factory=dict)  # see log.py
+
+    def time_fraction(self, budget: float, seconds: float) -> float:
+        """Return the finished fraction of the training time, without the planned validations."""
+        training = budget - self.planned_at - self.reserved_seconds
+        if training <= 0:
+            return 1.0
+        done = (seconds - self.planned_at) / training
+        return self.planned_progress + (1 - self.planned_progress) * done
 
 
 @dataclass

@@ -13,12 +13,12 @@ from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log
 from regard.training.loop import StepRecord, progress_fraction, solve, train
 from regard.training.run import Run
-from regard.training.validation import finish, validate, validation_examples
+from regard.training.validation import estimate_seconds, finish, validate, validation_examples
+from regard.training.validation_plan import FIRST_VALIDATION, VALIDATIONS, probe_due, update_plan
 from regard.views.report import update_report
 
 CHECKPOINT_SECONDS = 60.0
 ECHO_SECONDS = 1.0  # a second signal within this time is an echo of the first
-VALIDATIONS = 10  # per run, unless training.validate_every is set
 
 
 def train_run(run: Run, display: Display) -> bool:
@@ -35,6 +35,11 @@ def train_run(run: Run, display: Display) -> bool:
             stop = parallel.all_reduce_sum([len(run.interrupted)])[0] > 0
             if record.progress >= 1:
                 break
+            if probe_due(run, record):
+                with log.pause():
+                    plan = update_plan(run, record, estimate_seconds(run, examples))
+                if plan.first:
+                    display.planned(run, plan)
             due = validation_due(run, record)
             if due or checkpoint_due(run, record) or stop:
                 with log.pause():
@@ -42,6 +47,8 @@ def train_run(run: Run, display: Display) -> bool:
                         log.write()
                         last = validate(run, examples)
                         display.validated(run, last)
+                        if run.config.training.budget:
+                            update_plan(run, record)
                     save(run)
             if stop or out_of_patience(run):
                 break
@@ -91,18 +98,17 @@ def checkpoint_due(run: Run, record: StepRecord) -> bool:
 def validation_due(run: Run, record: StepRecord) -> bool:
     """Return whether to validate: every `validate_every` steps or, if unset, ten times per run.
 
-    With a time budget, the first validation is after 30 % of the run. The training time between
-    validations is then at least 30 times the duration of a validation.
+    With a time budget, they are planned: see `plan_validations`.
     """
     every = run.config.training.validate_every
     if every:
         return record.step % every == 0
     state = run.state
+    if run.config.training.budget:
+        return record.progress >= (state.next_validation_at or FIRST_VALIDATION)
     tenth = int(record.progress * VALIDATIONS)
     due = tenth > state.last_tenth
     state.last_tenth = tenth
-    if run.config.training.budget:  # the first is late: its duration is unknown
-        return due and tenth >= 3 and record.seconds >= state.next_validation_at
     return due
 
 

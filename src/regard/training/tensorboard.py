@@ -21,6 +21,7 @@ from regard.storage.output_folder import TENSORBOARD
 from regard.training.log import Display, ValidationResult
 from regard.training.loop import StepRecord
 from regard.training.run import Run
+from regard.training.validation_plan import ValidationPlan
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -63,6 +64,9 @@ class TensorBoard(Display):
     def step(self, run: Run, record: StepRecord, speed: float) -> None:
         self.display.step(run, record, speed)
         self.follow()
+
+    def planned(self, run: Run, plan: ValidationPlan) -> None:
+        self.display.planned(run, plan)
 
     def validated(self, run: Run, result: ValidationResult) -> None:
         self.display.validated(run, result)

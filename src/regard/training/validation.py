@@ -26,7 +26,7 @@ from regard.training.search_tuning import save_tuning, tune_search
 from regard.training.update import divergence_help
 from regard.views.report import update_report
 
-TRAINING_RATIO = 30  # with a budget: training time between validations / validation time
+PROBE_EXAMPLES = 32  # to estimate the duration of a validation
 FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
 MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
@@ -57,7 +57,6 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
             state.best_score, state.best_step = result.scores[metric], state.step
             save_weights(run.model, run.folder / "model.safetensors")
     state.validation_seconds = parallel.broadcast(time.monotonic() - start)
-    state.next_validation_at = state.seconds + TRAINING_RATIO * state.validation_seconds
     state.validated_step = state.step
     # only a gain resets the patience
     state.validations_without_gain = 0 if gain > 0 else state.validations_without_gain + 1
@@ -89,6 +88,15 @@ def evaluate(run: Run, examples: list[Example]) -> Evaluation:
             help=divergence_help(run),
         )
     return result
+
+
+def estimate_seconds(run: Run, examples: list[Example]) -> float:
+    """Return the estimated duration of a validation, from some of its examples."""
+    some = examples[:: -(-len(examples) // PROBE_EXAMPLES)]
+    start = time.monotonic()
+    with parallel.unsharded(run.model):
+        _predictor(run).evaluate(some)
+    return parallel.broadcast(time.monotonic() - start) * len(examples) / len(some)
 
 
 def _predictor(run: Run) -> Predictor:

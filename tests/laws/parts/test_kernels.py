@@ -25,17 +25,64 @@ from .toys import Slanting, Turning
 
 B, H, T, K = 3, 2, 6, 4
 KINDS: dict[str, Any] = kinds_of(Attention)
+# Sizes so small that six positions are several windows, blocks, chunks and segments.
+SMALL: dict[str, Any] = {
+    "window": 2,
+    "stride": 2,
+    "size": 2,
+    "chunk": 2,
+    "landmarks": 3,
+    "count": 2,
+    "random": 1,
+    "length": 64,
+}
+MORE: dict[str, list[dict[str, Any]]] = {
+    "softmax": [{"fused": False}, {"scale": False}],
+    "longformer": [{"dilation": 2, "tokens": 2}, {"tokens": 0}],
+    "bigbird": [{"window": 0, "first": 0}],
+    "linformer": [{"shared": False}],
+    "synthesizer": [{"variant": "random"}],
+}
+
+
+def every_kind() -> list[KernelOptions]:
+    """Each kind with its default settings, with small sizes, and with other choices."""
+    found: list[KernelOptions] = []
+    for name, kind in KINDS.items():
+        sizes = {key: size for key, size in SMALL.items() if key in kind.model_fields}
+        for settings in ({}, sizes, *(sizes | more for more in MORE.get(name, []))):
+            one = kind(**settings)
+            found += [] if one in found else [one]
+    return found
+
+
+def name_of(kind: KernelOptions) -> str:
+    changed = [f"{key}={value}" for key, value in kind.model_dump(exclude_defaults=True).items()]
+    return "-".join([kind.kind, *changed])
 
 
 def having(ability: str) -> pytest.MarkDecorator:
     """The kinds that support something."""
-    some = [kind() for kind in KINDS.values() if getattr(kind.supports, ability)]
-    return pytest.mark.parametrize("kind", some, ids=[one.kind for one in some])
+    some = [kind for kind in every_kind() if getattr(kind.supports, ability)]
+    return pytest.mark.parametrize("kind", some, ids=map(name_of, some))
 
 
 def built(kind: KernelOptions, causal: bool) -> Kernel:
     torch.manual_seed(0)
     return kind.build(Shape(H * K, H, causal)).eval()
+
+
+def more_heads(kernel: Kernel, rows: int = B, length: int = T) -> tuple[Tensor, ...]:
+    """What else a kernel reads."""
+    chance = torch.Generator().manual_seed(7)
+    return tuple(torch.randn(rows, H, length, K, generator=chance) for _ in kernel.extra)
+
+
+def is_sound(kernel: Kernel, weights: Tensor) -> bool:
+    """Whether rows of weights are positive and sum to one, if the kernel claims it."""
+    ones = torch.ones(weights.shape[:-1])
+    sound = bool((weights >= 0).all()) and torch.allclose(weights.sum(-1), ones, atol=1e-5)
+    return sound or not kernel.normalized
 
 
 def heads(rows: int = B, length: int = T, seed: int = 0) -> tuple[Tensor, ...]:
@@ -100,19 +147,44 @@ def in_pieces(
 @torch.no_grad()
 def test_forward_is_weights_times_values(kind: KernelOptions, bias: bool) -> None:
     more: dict[str, Any] = {"real": PADDED}
-    if bias and not kind.supports.bias:
+    if bias and not kind.supports.input_bias:
         return
     if bias:
         more["bias"] = torch.randn(B, H, T, T, generator=torch.Generator().manual_seed(5))
     for positions in positions_of(kind):
         kernel = built(kind, causal=False)
         some, mask, _ = once(kernel, heads(), positions, **more)
-        out, past = kernel(*some, mask, None)
-        weights, values = kernel.weights(*some, mask, None)
+        more_reads = more_heads(kernel)
+        out, past = kernel(*some, mask, None, *more_reads)
+        weights, values = kernel.weights(*some, mask, None, *more_reads)
         assert past is None
-        close(out, weights @ values)
-        close(weights.sum(-1), torch.ones(B, H, T))
-        assert (weights.masked_select(~PADDED[:, None, None]) == 0).all()
+        seen = PADDED[:, None, :, None].expand_as(out)
+        close(out[seen], (weights @ values)[seen])
+        real_rows = weights.transpose(1, 2)[PADDED]
+        assert is_sound(kernel, real_rows)
+        hidden = ~PADDED[:, None, None].expand_as(weights).transpose(1, 2)[PADDED]
+        assert (real_rows.masked_select(hidden) == 0).all()
+
+
+@having("bidirectional")
+def test_gradients_are_those_of_the_explicit_weights(kind: KernelOptions) -> None:
+    """Of queries, keys, values and weights of the kernel, through real positions only."""
+    kernel, found = built(kind, causal=False), []
+    for is_fast in (True, False):
+        inputs = tuple(x.requires_grad_() for x in (*heads(), *more_heads(kernel)))
+        some, mask, _ = once(kernel, inputs[:3], Position(), real=PADDED)
+        if is_fast:
+            out, _ = kernel(*some, mask, None, *inputs[3:])
+        else:
+            weights, values = kernel.weights(*some, mask, None, *inputs[3:])
+            out = weights @ values
+        total = (out * PADDED[:, None, :, None]).square().sum()
+        sources = [*inputs, *kernel.parameters()]
+        found.append(torch.autograd.grad(total, sources, allow_unused=True))
+    for one, other in zip(*found, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 @having("causal")
@@ -124,7 +196,7 @@ def test_forward_without_the_future_is_weights_times_values(kind: KernelOptions)
         out, _ = kernel(*some, mask, None)
         weights, values = kernel.weights(*some, mask, None)
         close(out, weights @ values)
-        close(weights.sum(-1), torch.ones(B, H, T))
+        assert is_sound(kernel, weights)
         assert (weights.triu(1) == 0).all()
 
 
@@ -220,7 +292,7 @@ def test_masked_keys_do_not_count(kind: KernelOptions) -> None:
     outs = []
     for keys, values in ((k, v), (k.masked_fill(hidden, 9.0), v.masked_fill(hidden, 9.0))):
         some, mask, _ = once(kernel, (q, keys, values), Position(), real=PADDED)
-        outs.append(kernel(*some, mask, None)[0])
+        outs.append(kernel(*some, mask, None, *more_heads(kernel))[0])
     seen = PADDED[:, None, :, None].expand_as(outs[0])
     close(outs[0][seen], outs[1][seen])
 
@@ -237,7 +309,7 @@ def test_cross_attention_is_weights_times_values_for_every_beam(kind: KernelOpti
     close(kernel.attend(q, stuffed, PADDED), out)
     weights, values = kernel.memory_weights(q, kernel.memory(k, v, PADDED), PADDED)
     close(weights @ values, out)
-    close(weights.sum(-1), torch.ones(beams * B, H, 3))
+    assert is_sound(kernel, weights)
     wide = PADDED.repeat_interleave(beams, 0)
     many = kernel.memory(*(x.repeat_interleave(beams, 0) for x in (k, v)), wide)
     close(kernel.attend(q, many, wide), out)

@@ -17,6 +17,7 @@ from regard.models.transformer_options import (
 from regard.nn.kernels import Softmax
 from regard.nn.kernels.kernel import Supports
 from regard.nn.positions import Position, PositionOptions, Positions, Sinusoidal
+from regard.nn.positions.sinusoidal import sinusoids
 
 from .toys import Rising, Slanting, Turning
 
@@ -64,6 +65,24 @@ def test_pieces_are_embedded_as_the_whole(kind: PositionOptions) -> None:
     position, x = kind.build(D, H), vectors()
     whole = position.embed(x, 0)
     close(torch.cat([position.embed(x[:, :3], 0), position.embed(x[:, 3:], 3)], 1), whole)
+
+
+@each_kind
+def test_what_prediction_keeps_can_be_trained_with(kind: PositionOptions) -> None:
+    """A table that is made in inference mode must not be kept: it cannot be trained with."""
+    sinusoids.cache_clear()
+    torch.manual_seed(0)
+    position, q = kind.build(D, H), torch.randn(B, H, T, D // H, requires_grad=True)
+    at = torch.arange(T)
+    with torch.inference_mode():
+        position.embed(vectors(), 0)
+        position.rotate(q, q, 0)
+        position.bias(q, at, at[None])
+    x = vectors().requires_grad_()
+    bias = position.bias(q, at, at[None])
+    total = (position.embed(x, 0) ** 2).sum() + (position.rotate(q, q, 0)[0] ** 2).sum()
+    (total if bias is None else total + bias.sum()).backward()
+    assert x.grad is not None and q.grad is not None
 
 
 @each_kind

@@ -211,7 +211,7 @@ def _sides(found: Check) -> list[str]:
 ROW_NAMES = (
     *("tokenizer", "vocabulary size", "length p50", "length p90", "length p99", "length max"),
     *("distinct characters", "scripts", "rare characters", "unknown in dev"),
-    *("empty", "control characters", "U+FFFD", "leading/trailing whitespace", "double spaces"),
+    *("empty", "control characters", "U+FFFD", "whitespace at the ends", "double spaces"),
     "not NFC",
 )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.read import Pair, Pairs, read_aligned, read_pairs, split_dev
 from regard.data.sources.builtin import builtin, is_builtin, unknown_data
 from regard.data.sources.open_large import read_large
@@ -151,7 +152,20 @@ def open_test(
         test = builtin(name).test
         return test, [f"test set of {name}: {len(test):,} pairs, none of them in the training set"]
     pairs = read(spec)
+    check_line_lengths(pairs)
     return pairs.pairs, pairs.notes
+
+
+def check_line_lengths(pairs: Pairs) -> None:
+    """Raise UserError for a line that no model can be scored on in reasonable time and memory."""
+    limit = text_limit()
+    for pair in pairs.pairs:
+        for side, text in (("source", pair.source), ("target", pair.target)):
+            if not isinstance(text, str) or len(text) <= limit:
+                continue
+            for number, line in enumerate(text.split("\n"), pair.line):
+                where = f"{pairs.path} line {number}: "
+                check_text_length(where, side, len(line), limit, "characters")
 
 
 def _builtin_name(spec: DataSpec, task: str) -> str | None:

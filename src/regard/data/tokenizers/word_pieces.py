@@ -3,12 +3,15 @@
 A piece is the id of one subword.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 MARKER = "\U0010fffc"  # a character that no text contains, so no piece spans it
 MAX_CACHED_WORDS = 300_000
+
+_lock = threading.Lock()  # of all caches: tokenizers are pickled, which locks cannot be
 
 SplitFn = Callable[[list[str]], list[list[int]]]
 
@@ -44,18 +47,19 @@ class WordPieces:
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the concatenated pieces of all texts, and the number of pieces per text."""
-        if len(self.index) > MAX_CACHED_WORDS:
-            self._reset()
         filled = [text for text in texts if text]
         words = " ".join(filled).split(" ") if filled else []
         counts = np.fromiter((text.count(" ") + 1 if text else 0 for text in texts), np.int64)
-        at = np.fromiter(map(self.index.__getitem__, words), np.int64, len(words))
-        self._add_new_words()
-        sizes = self.sizes[at]
+        with _lock:
+            if len(self.index) > MAX_CACHED_WORDS:
+                self._reset()
+            at = np.fromiter(map(self.index.__getitem__, words), np.int64, len(words))
+            self._add_new_words()
+            flat, starts, sizes = self.flat, self.starts[at], self.sizes[at]
         after = np.append(0, np.cumsum(sizes))  # pieces before each word, and the total
-        index = np.repeat(self.starts[at] - after[:-1], sizes) + np.arange(after[-1])
+        index = np.repeat(starts - after[:-1], sizes) + np.arange(after[-1])
         ends = np.cumsum(counts)
-        return self.flat[index], after[ends] - after[ends - counts]
+        return flat[index], after[ends] - after[ends - counts]
 
     def _add_new_words(self) -> None:
         """Add the pieces of new words to the cache."""

@@ -19,9 +19,11 @@ from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.fast import claim
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import Norm
-from regard.nn.positions import LearnedPosition, Position, SinusoidalPosition
+from regard.nn.positions import Position
+from regard.nn.positions.learned import LearnedPosition
+from regard.nn.positions.sinusoidal import SinusoidalPosition
 from regard.nn.recurrent import Recurrence
-from regard.nn.residual import Residual
+from regard.nn.residual import PostNorm, PreNorm, Residual
 
 MASKED = -1e30  # added to the scores of padding, so that its attention weight is 0
 OPERATORS = {nn.LSTM: "LSTM", nn.GRU: "GRU", nn.RNN: "RNN"}
@@ -70,23 +72,22 @@ def enter(graph: Graph, residual: Residual, x: Value) -> Value:
 
 def leave(graph: Graph, residual: Residual, x: Value, branch: Value) -> Value:
     """Add the output of a residual branch to x, and normalize the sum if post-norm."""
-    x = graph("Add", x, branch)
+    x = graph("Add", x, branch) if residual.connected else branch
     return x if _norm_first(residual) else norm(graph, residual.norm, x)
 
 
 def _norm_first(residual: Residual) -> bool:
     """Return whether the residual is pre-norm. Raise UserError if it is not supported."""
-    known = claim(residual, "fused")
-    if known is None:
+    if type(residual) not in (PreNorm, PostNorm):
         raise unsupported(residual)
-    return known[0]
+    return type(residual) is PreNorm
 
 
 def activate(graph: Graph, function: object, x: Value) -> Value:
     """Add an activation function."""
     if function is F.silu:
         return graph("Mul", x, graph("Sigmoid", x))
-    names = {F.relu: "Relu", F.gelu: "Gelu"}
+    names = {F.relu: "Relu", F.gelu: "Gelu", torch.tanh: "Tanh", torch.sigmoid: "Sigmoid"}
     if function not in names:
         raise unsupported(function)
     return graph(names[function], x)
@@ -94,9 +95,12 @@ def activate(graph: Graph, function: object, x: Value) -> Value:
 
 def feed(graph: Graph, feedforward: FeedForward, residual: Residual, x: Value) -> Value:
     """Add a feed-forward network with its residual connection."""
-    inner = linear(graph, feedforward.widen, enter(graph, residual, x))
-    narrow = linear(graph, feedforward.narrow, activate(graph, feedforward.activation, inner))
-    return leave(graph, residual, x, narrow)
+    entered = enter(graph, residual, x)
+    widened = linear(graph, feedforward.widen, entered)
+    inner = activate(graph, feedforward.activation, widened)
+    if feedforward.gate is not None:
+        inner = graph("Mul", inner, linear(graph, feedforward.gate, entered))
+    return leave(graph, residual, x, linear(graph, feedforward.narrow, inner))
 
 
 def positions(graph: Graph, kind: Position, indices: Value, width: int) -> Value | None:
@@ -126,7 +130,7 @@ def queries(
     graph: Graph, attention: SelfAttention | CrossAttention, layer: nn.Linear, x: Value
 ) -> Value:
     """Add an input projection of attention for x (N, D), with queries divided by sqrt(K)."""
-    if not claim(attention.kernel, "fuses"):
+    if not claim(attention.kernel, "fuses") or not attention.sizes.is_plain:
         raise unsupported(attention.kernel)
     width = attention.join.in_features
     factor = torch.ones(layer.out_features, device=layer.weight.device)

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.exchange.importing.marian_tokens import MarianTokens
 from regard.exchange.importing.torch_checkpoint import Metadata
-from regard.nn.positions import sinusoids
+from regard.nn.positions.sinusoidal import sinusoids
 
 DISABLED_LOGIT = -1000.0  # bias of a token that must never be output: e^-1000 is 0
 SIDES = ("encoder", "decoder")

@@ -18,6 +18,7 @@ from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Batch
 from regard.inference.predictor import Predictor
 from regard.objectives import Loss
+from regard.optim.training_options import Training
 from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
@@ -27,6 +28,7 @@ from regard.tasks.task import Task
 from regard.training.transfer import freeze
 
 MAX_TRAIN = 4000  # examples sampled per set
+MAX_TRIAL = 20_000  # training examples of long trials
 SAMPLE = 320  # examples whose loss is computed
 ROWS = 32  # examples per batch
 WINDOWS = 10  # batches of plain text whose loss is computed
@@ -34,7 +36,10 @@ WINDOWS = 10  # batches of plain text whose loss is computed
 
 @dataclass
 class DiagnosedRun:
-    """A run with its data and model. train, dev: random samples of the training and dev set."""
+    """A run with its data and model.
+
+    train, dev: random samples of the training and dev set. trial: a larger one of the training set.
+    """
 
     folder: Path
     config: Config
@@ -43,6 +48,7 @@ class DiagnosedRun:
     device: torch.device
     train: list[Pair]
     dev: list[Pair]
+    trial: list[Pair]
     examples: int  # in the training set
     model: nn.Module | None
     why_no_data: str = ""  # why train and dev are empty
@@ -69,15 +75,16 @@ class DiagnosedRun:
         """Return whether the model has counts instead of weights, such as an n-gram model."""
         return self.model is not None and next(self.model.parameters(), None) is None
 
-    def new_model(self, options: Any = None) -> nn.Module:
+    def new_model(self, options: Any = None, training: Training | None = None) -> nn.Module:
         """Return a model as initialized before the first step.
 
-        options: model options that replace the options of the run.
+        options, training: replace the options of the run.
         """
-        torch.manual_seed(self.config.training.seed)
+        training = training or self.config.training
+        torch.manual_seed(training.seed)
         model = self.task.build(options or self.config.model)
-        self.config.training.init.apply(model)
-        freeze(model, self.config.training.freeze)
+        training.init.apply(model)
+        freeze(model, training.freeze)
         return model.to(self.device)
 
     def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
@@ -141,8 +148,9 @@ def read_run(folder: Path) -> DiagnosedRun:
     examples = len(train)
     rng = random.Random(0)
     some, held_out = (rng.sample(part, min(MAX_TRAIN, len(part))) for part in (train, dev))
-    why = why_no_data, why_no_model
-    return DiagnosedRun(folder, config, record, task, device, some, held_out, examples, model, *why)
+    trial = rng.sample(train, min(MAX_TRIAL, len(train)))
+    samples, why = (some, held_out, trial), (why_no_data, why_no_model)
+    return DiagnosedRun(folder, config, record, task, device, *samples, examples, model, *why)
 
 
 def _model(

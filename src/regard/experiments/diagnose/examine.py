@@ -15,6 +15,7 @@ from regard.experiments.diagnose.baseline_stats import (
     baseline_verdicts,
     why_no_baseline,
 )
+from regard.experiments.diagnose.ceiling import SECONDS, ceiling_statistics
 from regard.experiments.diagnose.curves import curve_statistics
 from regard.experiments.diagnose.data import dependence_statistics, token_statistics
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun, read_run
@@ -24,6 +25,7 @@ from regard.experiments.diagnose.losses import loss_statistics, source_statistic
 from regard.experiments.diagnose.model_stats import internal_statistics
 from regard.experiments.diagnose.prediction_stats import prediction_statistics
 from regard.experiments.diagnose.trials import trial_statistics
+from regard.experiments.diagnose.verdicts_ceiling import ceiling_verdicts
 from regard.experiments.diagnose.verdicts_data import data_verdicts
 from regard.experiments.diagnose.verdicts_fit import fit_verdicts, no_better_than_baseline
 from regard.experiments.diagnose.verdicts_model import model_verdicts
@@ -66,6 +68,12 @@ PROBES = (
         ("data", "model", "steps"),
     ),
     Probe("trials", "short trials from random initialization", trial_statistics, ("data", "steps")),
+    Probe(
+        "ceiling",
+        f"what more steps and other settings reach (2 trials of about {SECONDS:.0f} s)",
+        ceiling_statistics,
+        ("data", "model", "steps"),
+    ),
 )
 
 
@@ -109,8 +117,12 @@ def examine(
 
 
 def _metadata(subject: DiagnosedRun) -> Statistics:
-    """Return whether the model is count-based (n-grams), and whether the data is plain text."""
-    return {"count_model": subject.is_count_model, "plain_text": not subject.task.reads_source}
+    """Return whether the model has counts (n-grams), the data is plain text, targets are labels."""
+    return {
+        "count_model": subject.is_count_model,
+        "plain_text": not subject.task.reads_source,
+        "labels": subject.task.output_tokenizer is None,
+    }
 
 
 def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Finding]:
@@ -120,6 +132,7 @@ def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Findin
         *data_verdicts(stats, settings),
         *fit_verdicts(stats, settings),
         *model_verdicts(stats),
+        *ceiling_verdicts(stats, settings),
     ]
     names = {finding.name for finding in found if finding.severity == "problem"}
     if names & {
@@ -129,6 +142,9 @@ def verdicts(stats: dict[str, Statistics], subject: DiagnosedRun) -> list[Findin
         found = [f for f in found if f.name not in ("overfitting", "too-little-data")]
     if any(name.startswith("learning-rate") for name in names):  # it explains both
         found = [f for f in found if f.name not in ("not-converged", "loss-spikes")]
+    if any(f.name == "stopped-too-early" for f in found):  # it has the better evidence
+        explained = ("not-converged", "too-few-steps", "less-than-one-epoch")
+        found = [f for f in found if f.name not in explained]
     if not names:
         found += no_better_than_baseline(stats)
     return ranked([*found, *baseline_verdicts(stats)])

@@ -22,8 +22,13 @@ ORDER = (
     "source-ignored",
     "too-little-data",
     "overfitting",
+    "unsuited-architecture",
+    "unsuited-settings",
+    "stopped-too-early",
+    "worse-than-ngram",
     "no-better-than-baseline",
     "dev-no-better-than-baseline",
+    "barely-better-than-baseline",
     "cannot-overfit-one-batch",
     "predictions-collapsed",
     "predictions-empty",
@@ -31,6 +36,7 @@ ORDER = (
     "predictions-repetitive",
     "too-few-steps",
     "not-converged",
+    "less-than-one-epoch",
     "loss-spikes",
     "gradient-always-clipped",
     "vanishing-gradients",
@@ -52,7 +58,7 @@ class Finding:
     severity: Severity
     evidence: str
     fix: str
-    weight: float = 0.0  # ranks `RIVALS`: the largest weight comes first
+    weight: float = 0.0  # ranks competing explanations: the largest weight comes first
 
 
 @dataclass
@@ -79,21 +85,26 @@ class Diagnosis:
         return report | {"skipped": self.skipped}
 
 
-# Competing explanations of a large training loss.
-RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")
+# Competing explanations, of a large training loss and of a dev loss that trials reduce.
+RIVALS = (
+    ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small"),
+    ("unsuited-architecture", "unsuited-settings", "stopped-too-early"),
+)
 
 
 def ranked(findings: list[Finding]) -> list[Finding]:
     """Return the findings sorted: problems first, and causes before consequences.
 
-    Among `RIVALS`, the change that lowers the training loss most comes first. Changes with less
-    than half of that effect become warnings.
+    Among `RIVALS`, the change that lowers the loss most comes first. Changes with less than half
+    of that effect become warnings.
     """
-    rivals = sorted((f for f in findings if f.name in RIVALS), key=lambda f: -f.weight)
-    weak = [f for f in rivals if f.weight < rivals[0].weight / 2]
-    findings = [replace(f, severity="warning") if f in weak else f for f in findings]
-    positions = {f.name: ORDER.index(f.name) for f in findings}
-    if rivals:
+    positions = {f.name: float(ORDER.index(f.name)) for f in findings}
+    for group in RIVALS:
+        rivals = sorted((f for f in findings if f.name in group), key=lambda f: -f.weight)
+        if not rivals:
+            continue
+        weak = [f for f in rivals if f.weight < rivals[0].weight / 2]
+        findings = [replace(f, severity="warning") if f in weak else f for f in findings]
         first = min(positions[f.name] for f in rivals)
-        positions |= {f.name: first + position / 10 for position, f in enumerate(rivals)}  # type: ignore[misc]
+        positions |= {f.name: first + position / 10 for position, f in enumerate(rivals)}
     return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), positions[f.name]))

@@ -18,6 +18,7 @@ from regard.experiments.diagnose.diagnosed_run import DiagnosedRun, spaced
 from regard.experiments.diagnose.findings import Statistics
 from regard.experiments.diagnose.losses import constant_loss, constant_prediction
 from regard.nn.dropout import Dropout
+from regard.optim.training_options import Training
 from regard.storage.run_folder import numbers
 
 TOKENS = 512  # maximum per batch
@@ -110,7 +111,7 @@ def one_batch(subject: DiagnosedRun, lr: float) -> Statistics:
     model = without_dropout(subject.new_model())
     before = subject.loss(model.eval(), batch)
     rate = warmup_schedule(lr, ONE_BATCH_STEPS)
-    for loss in steps(subject, model, rate, ONE_BATCH_STEPS, batch):
+    for loss in steps(subject, model, rate, ONE_BATCH_STEPS, itertools.cycle(batch)):
         if not math.isfinite(loss):
             break
     after = subject.loss(model.eval(), batch)
@@ -123,27 +124,26 @@ def steps(
     model: nn.Module,
     rate: Rate,
     count: int,
-    batches: list[Batch] | None = None,
+    batches: Iterator[Batch] | None = None,
+    training: Training | None = None,
 ) -> Iterator[float]:
     """Train a model for `count` steps and yield each loss.
 
-    rate: learning rate at each step. batches: used repeatedly, instead of the training set.
+    rate: learning rate at each step. batches: endless, instead of those of the training sample.
+    training: settings that replace those of the run.
     """
-    config = subject.config
-    optimizers = config.training.optimizer.build(model, 1.0, {})
-    tokens = min(TOKENS, config.training.batch_tokens or TOKENS)
-    source = (
-        subject.updates(subject.train, model, tokens)
-        if batches is None
-        else itertools.cycle(batches)
-    )
+    training = training or subject.config.training
+    optimizers = training.optimizer.build(model, 1.0, {})
+    if batches is None:
+        tokens = min(TOKENS, training.batch_tokens or TOKENS)
+        batches = subject.updates(subject.train, model, tokens)
     for step in range(count):
         model.train()
-        batch = next(source)
+        batch = next(batches)
         loss = subject.loss_of(model, batch)
         mean = loss.sum / max(loss.count, 1)
         mean.backward()
-        clip_grad_norm_(model.parameters(), config.training.clip_norm or math.inf)
+        clip_grad_norm_(model.parameters(), training.clip_norm or math.inf)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate(step) * group.get("factor", 1.0)

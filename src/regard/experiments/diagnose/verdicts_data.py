@@ -16,6 +16,7 @@ MIN_Z_SCORE = 5.0  # standard errors
 MAX_SWAPPED = 0.9  # swapped sides must reduce the cross-entropy of dev to this fraction
 MIN_DEPENDENCE = 4.0  # standard errors below which targets look independent of sources
 MIN_SOURCE_GAIN = 0.02  # increase of the loss with other sources, relative to the baseline loss
+MAX_TRIAL_LOSS = 0.9  # fraction of the baseline loss below which a trial has learned the labels
 MAX_LENGTH_RATIO = 2.0  # of the median lengths in train and dev
 
 
@@ -105,6 +106,8 @@ def _independent(stats: dict[str, Statistics]) -> Iterator[Finding]:
     train, dev = dependence.get("train"), dependence.get("dev")
     if train is None or train["z_score"] >= MIN_DEPENDENCE or not source_is_ignored(stats, "dev"):
         return
+    if _trial_learns_labels(stats):
+        return
     in_dev = f"; in dev {dev['z_score']:.0f}" if dev and dev["z_score"] > MIN_DEPENDENCE else ""
     yield Finding(
         "targets-independent-of-sources",
@@ -114,6 +117,18 @@ def _independent(stats: dict[str, Statistics]) -> Iterator[Finding]:
         "check some lines of the training file: were sources or targets sorted, shuffled or "
         "shifted separately? regard check DATA lists pairs with an unusual length ratio",
     )
+
+
+def _trial_learns_labels(stats: dict[str, Statistics]) -> bool:
+    """Return whether a trial predicts labels or numbers of dev, which takes the source.
+
+    A model of token sequences can beat the constant baseline by the targets alone.
+    """
+    found = stats.get("ceiling", {})
+    trials = [found[name]["loss"] for name in ("continued", "rival") if name in found]
+    losses = [loss for loss in trials if loss is not None]
+    has_labels = stats.get("metadata", {}).get("labels", False)
+    return has_labels and bool(losses) and min(losses) < MAX_TRIAL_LOSS * found["baseline"]
 
 
 def source_is_ignored(stats: dict[str, Statistics], part: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from regard.experiments.diagnose.findings import Finding, Statistics
 
 IMPROVING = 0.03  # minimum `gain_at_end` of a run that has not converged
+MIN_EPOCHS = 5  # to train for instead of less than one
 MIN_DISTINCT = 0.1  # minimum ratio of distinct predictions to distinct references
 MAX_BAD = 0.2  # fraction of predictions that are empty, truncated or repetitive
 UNIFORM = 0.98  # fraction of the maximum entropy
@@ -32,6 +33,14 @@ def _curve(curve: Statistics) -> Iterator[Finding]:
             f"the dev loss was still falling: {gain:.0%} of its total decrease came in the last "
             "fifth of the run",
             f"train longer: --steps {2 * steps}, or twice the --budget",
+        )
+    epochs = curve.get("epochs")
+    if epochs is not None and 0 < epochs < 1:
+        yield Finding(
+            "less-than-one-epoch",
+            "warning",
+            f"the run ended after {epochs:.0%} of one pass over the training set: {steps} steps",
+            f"train longer: --steps {round(MIN_EPOCHS * steps / epochs)} for {MIN_EPOCHS} epochs",
         )
     if curve.get("spikes"):
         yield Finding(

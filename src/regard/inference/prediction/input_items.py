@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from regard.core.errors import UserError, info
+from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
 from regard.storage.run_files import trained_on
@@ -102,7 +103,16 @@ def _lines(input: str) -> Iterator[str]:
     lines = read_lines(input)
     if input == "-":  # otherwise Python aborts at exit if a thread still waits for a line
         cast(io.TextIOWrapper, sys.stdin).detach()
-    return lines
+    return _short_lines(input, lines)
+
+
+def _short_lines(input: str, lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines; raise UserError at a line that is too long for any model."""
+    limit = text_limit()
+    for number, line in enumerate(lines, 1):
+        where = f"{show_path(input)} line {number}: "
+        check_text_length(where, "source", len(line), limit, "characters")
+        yield line
 
 
 def is_regular_file(input: str) -> bool:

@@ -1,5 +1,42 @@
 """Attention kernels, one file each. `Attention` is the union of their options."""
 
-from regard.nn.kernels.softmax import Softmax
+from typing import Annotated
 
-Attention = Softmax  # with several kinds: Annotated[Softmax | Local, Field(discriminator="kind")]
+from pydantic import Field
+
+from regard.nn.kernels.additive import AdditiveScores
+from regard.nn.kernels.bigbird import BigBird
+from regard.nn.kernels.block import Block
+from regard.nn.kernels.convolution import Convolution
+from regard.nn.kernels.linear import Linear
+from regard.nn.kernels.linformer import Linformer
+from regard.nn.kernels.local import Local
+from regard.nn.kernels.longformer import Longformer
+from regard.nn.kernels.nystrom import Nystrom
+from regard.nn.kernels.performer import Performer
+from regard.nn.kernels.reformer import Reformer
+from regard.nn.kernels.relu import Relu
+from regard.nn.kernels.softmax import Softmax
+from regard.nn.kernels.strided import Strided
+from regard.nn.kernels.synthesizer import Synthesizer
+from regard.nn.kernels.topk import TopK
+
+Attention = Annotated[
+    Softmax
+    | Local
+    | Strided
+    | Block
+    | Longformer
+    | BigBird
+    | Linformer
+    | Nystrom
+    | Reformer
+    | Linear
+    | Performer
+    | Synthesizer
+    | TopK
+    | Relu
+    | AdditiveScores
+    | Convolution,
+    Field(discriminator="kind"),
+]

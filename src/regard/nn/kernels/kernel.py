@@ -4,7 +4,7 @@ The past is what a kernel keeps from step to step, such as a key-value cache. Th
 kernel keeps of another sequence for cross-attention. Layers only pass both on.
 
 Shapes: B sentences, k beams per sentence, R = k * B rows, T new positions, S positions attended to,
-H heads, K head width.
+H heads, G groups of heads that share keys and values, K head width.
 """
 
 from abc import ABC, abstractmethod
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.data.tensors.padded import Edges
 from regard.data.tensors.tree import Tree
@@ -25,7 +26,8 @@ class Supports(NamedTuple):
     causal: bool = True  # masks the future: decoders, language models
     bidirectional: bool = True  # attends in both directions: encoders
     cross: bool = True  # attends to another sequence
-    bias: bool = True  # accepts a bias that is added to its scores
+    bias: bool = True  # accepts positions that add a bias to its scores
+    input_bias: bool = True  # accepts a bias (B, H, S, S) that is part of the input
     rotary: bool = True  # supports rotary positions: its scores are products q . k
     edges: bool = False  # accepts the edges of a graph
 
@@ -59,14 +61,24 @@ class AttentionMask(NamedTuple):
 class Kernel(nn.Module, ABC):
     """Base class of attention kernels.
 
-    reads: the projections of x that the kernel needs.
+    reads: the projections of x that the kernel needs. extra: the last of them, which `forward` and
+    `weights` get after the others.
+    grouped: whether keys and values may have fewer heads than queries. Otherwise the layer repeats
+    them.
     traceable: whether `weights` also works step by step, with a past.
+    implied: whether the kernel never computes the weights, so that `weights` shows what its result
+    amounts to.
+    normalized: whether the weights of a query are positive and sum to one.
     fuses: whether the fused step (`nn.fused`) computes the same. Not inherited (see `claim`).
     length: the maximum input length. None: unlimited.
     """
 
-    reads: ClassVar[tuple[str, ...]] = ("query", "key", "value")
+    reads: tuple[str, ...] = ("query", "key", "value")
+    extra: tuple[str, ...] = ()
+    grouped: ClassVar[bool] = False
     traceable: ClassVar[bool] = True
+    implied: ClassVar[bool] = False
+    normalized: ClassVar[bool] = True
     fuses: ClassVar[bool] = False
     length: int | None = None
 
@@ -82,17 +94,18 @@ class Kernel(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
+        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tree]:
-        """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the new past.
+        """Return the output (R, H, T, K), and the new past.
 
+        q: (R, H, T, K). k, v: (R, G, T, K), where G is H unless the kernel is `grouped`.
         Projections that are not in `reads` are empty. past: None in the first step. If the kernel
         is not causal, past is always None.
         """
 
     @abstractmethod
     def weights(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
+        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the attention weights (R, H, T, S) and the values (R, H, S, K).
 
@@ -101,7 +114,7 @@ class Kernel(nn.Module, ABC):
         """
 
     def memory(self, k: Tensor, v: Tensor, real: Tensor) -> Tree:
-        """Return the memory of another sequence with keys k and values v (B, H, S, K).
+        """Return the memory of another sequence with keys k and values v (B, G, S, K).
 
         Called once per sentence. real: (B, S), True unless padding.
         """
@@ -129,3 +142,37 @@ class KernelOptions(Options):
     def build(self, shape: Shape) -> Kernel:
         """Return the kernel of one layer."""
         raise NotImplementedError
+
+
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
+    """Return keys or values (R, G, T, K) as (R, H, T, K): each head serves a group of queries."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def real_keys(k: Tensor, mask: AttentionMask) -> Tensor:
+    """Return the mask (R, S) of keys (R, H, S, K) that are not padding."""
+    if mask.real is not None:
+        return mask.real
+    return torch.ones(len(k), k.shape[2], dtype=torch.bool, device=k.device)
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Return x in float32, or unchanged if it is already in float32 or float64."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
+def masked_softmax(scores: Tensor, visible: Tensor | None) -> Tensor:
+    """Return softmax(scores) over visible entries. A row without visible entries is all zeros."""
+    if visible is None:
+        return scores.softmax(-1)
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~visible, lowest).softmax(-1).masked_fill(~visible, 0.0)
+
+
+def check_length(kind: str, length: int, limit: int | None) -> None:
+    """Raise UserError if a sequence is longer than a kernel with weights per position supports."""
+    if limit is not None and length > limit:
+        raise UserError(
+            f"sequence of {length:,} positions exceeds the {limit:,} of attention {kind}",
+            help=f"shorten the text, or train with a larger `length` of attention {kind}",
+        )

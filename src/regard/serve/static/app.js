@@ -3,7 +3,7 @@
 // Hooks for tests. Ids: text, run (its data-busy is "true" while it runs), compare, examples,
 // count, notice, key-form, api-key, panes, difference, copies, inspector, inspect, target,
 // inspection, history-open, history, history-clear, history-close, switches, status. A pane is
-// [data-pane=a|b] with [data-role=model|about|settings|reset|stats|error|prediction|text|tokens|
+// [data-pane=a|b] with [data-role=model|intro|sample|about|settings|reset|stats|error|prediction|text|tokens|
 // alternatives|nbest|probabilities|unknown|truncated|score|latency|prefix]; a token is
 // [data-position=N], an alternative button.option[data-token], a setting [data-setting=beam], a
 // copy button [data-copy=text|link|curl|python|regard] and its text [data-role=code]; the retry
@@ -33,7 +33,9 @@
     const isPrompt = activePanes().every((pane) => pane.model.task === "language-model");
     $("text-label").textContent = regard.say(isPrompt ? "app.prompt" : "app.text");
     const texts = [...new Set(activePanes().flatMap((pane) => pane.model.examples))].slice(0, 3);
-    $("text").placeholder = regard.say(isPrompt ? "app.placeholder.prompt" : "app.placeholder");
+    const hints = [regard.say(isPrompt ? "app.placeholder.prompt" : "app.placeholder")];
+    if (texts.length) hints.push(regard.say("app.placeholder.example", { text: texts[0] }));
+    $("text").placeholder = hints.join("\n");
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
       const use = () => {
@@ -102,12 +104,18 @@
     $("run").firstElementChild.textContent = regard.say(isBusy ? "app.stop" : "app.run");
   }
 
+  // Shows a message instead of the predictions.
+  function clear(message) {
+    for (const pane of activePanes()) pane.reset(message);
+    page.inspector.clear();
+    drawDifference();
+  }
+
   function run() {
     const text = $("text").value;
     if (!text.trim() && activePanes().some((pane) => pane.model.task !== "language-model")) {
       app.announce(regard.say("app.empty"));
-      for (const pane of activePanes()) pane.reset(regard.say("app.empty"));
-      drawDifference();
+      clear(regard.say("app.empty"));
       $("text").focus();
       return;
     }
@@ -171,7 +179,10 @@
       event.preventDefault();
       run();
     });
-    $("text").addEventListener("input", drawCount);
+    $("text").addEventListener("input", () => {
+      drawCount();
+      if (!$("text").value) clear(regard.say("app.waiting"));
+    });
     $("compare").addEventListener("click", () => {
       setCompare(!page.compare);
       if (page.compare && $("text").value.trim()) run();

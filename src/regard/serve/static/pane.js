@@ -39,16 +39,28 @@
       ? { constraints: app.questions(text, model).map(() => app.activeConstraints(value.constraints)) } : {}),
   });
 
+  const MAX_SAMPLE = 60; // characters
+
+  // Returns an example of the dev set with its expected output.
+  function sampleText({ task, training }) {
+    const short = (text) => (text.length > MAX_SAMPLE ? `${text.slice(0, MAX_SAMPLE - 2)} …` : text);
+    if (!training?.sample || task === "language-model") return "";
+    const { source, target } = training.sample;
+    return regard.say("app.intro.sample", { source: short(source), target: short(target) });
+  }
+
   // Returns what a model does, what it was trained on, and its score on the dev set.
   function introduction({ task, training }) {
     const does = regard.say(`app.intro.${task}`);
     if (!training) return does;
     const format = new Intl.NumberFormat(regard.language);
-    const { data, examples, dev_examples: held, metric, score } = training;
+    const { data, examples, dev_examples: held, metric, score, higher_is_better: isHigher } = training;
     const trained = data.length && examples
       ? regard.say("app.intro.trained", { data: data.join(", "), count: format.format(examples) }) : "";
-    const good = regard.say(held > 1 ? "app.intro.score" : "app.intro.score.text",
-      { metric, score: regard.number(score, 1), count: format.format(held) });
+    const key = metric === "exact_match" ? "app.intro.exact" : held > 1 ? "app.intro.score" : "app.intro.score.text";
+    const better = regard.say(isHigher ? "app.intro.higher" : "app.intro.lower");
+    const values = { metric: app.metricName(metric), score: regard.number(score, score < 10 ? 3 : 1), better };
+    const good = regard.say(key, { ...values, count: format.format(held) });
     return [does, trained, good].filter(Boolean).join(" ");
   }
 
@@ -62,6 +74,7 @@
       const selectModel = () => this.selectModel(this.select.value);
       this.select = make("select", { data: { role: "model" }, on: { change: selectModel } });
       this.intro = make("p", { class: "intro", data: { role: "intro" } });
+      this.sample = make("p", { class: "about", dir: "auto", data: { role: "sample" } });
       this.about = make("p", { class: "about muted", data: { role: "about" } });
       this.form = make("details", { class: "settings", data: { role: "settings" } });
       this.stats = make("div", { class: "stats muted", data: { role: "stats" } });
@@ -71,7 +84,7 @@
       this.element = make("section", { class: "pane", data: { pane: name } },
         make("div", { class: "head" },
           make("label", { class: "select" }, make("span", { data: { role: "title" } }), this.select), this.stats),
-        this.intro, this.about, this.form, this.prefix, this.error, this.body);
+        this.intro, this.sample, this.about, this.form, this.prefix, this.error, this.body);
       this.draw();
     }
 
@@ -107,6 +120,8 @@
       this.element.dataset.task = this.model.task;
       this.drawTitle(this.compared);
       this.intro.textContent = introduction(this.model);
+      this.sample.textContent = sampleText(this.model);
+      this.sample.hidden = !this.sample.textContent;
       const count = this.model.parameters;
       const format = new Intl.NumberFormat(regard.language);
       const size = count ? regard.say("app.parameters", { count: format.format(count) }) : "";

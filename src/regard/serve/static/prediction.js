@@ -42,13 +42,15 @@
 
   function nbestList({ nbest = [], text: best }) {
     if (nbest.length < 2) return null;
-    const top = Math.max(...nbest.map((one) => one.score ?? 0));
-    const rows = nbest.map(({ text, score }) => make("li", {},
-      make("span", { class: "number" }, regard.number(score, 3)),
-      meter(Math.exp((score ?? 0) - top)),
+    const known = nbest.every(({ probability }) => typeof probability === "number");
+    const rows = nbest.map(({ text, score, probability: p }) => make("li", {},
+      make("span", { class: "number", title: regard.say("app.score", { score: regard.number(score, 3) }) },
+        known ? regard.percent(p) : regard.number(score, 3)),
+      known ? meter(p) : null,
       make("span", { dir: "auto", class: "output" }, textNodes(text, text === best ? null : best))));
-    return make("div", { class: "nbest", data: { role: "nbest" } },
-      make("h2", { class: "caption" }, regard.say("app.predictions")), make("ol", {}, rows));
+    return make("div", { class: known ? "nbest" : "nbest scored", data: { role: "nbest" } },
+      make("h2", { class: "caption" }, regard.say(known ? "app.predictions" : "app.predictions.scores")),
+      make("ol", {}, rows));
   }
 
   function transduceView({ prediction, other, onToken }) {

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  regard.app = regard.app || {};
   const words = {
     "app.skip": ["Skip to the input", "跳到输入框"],
     "app.history": ["History", "历史记录"],
@@ -10,23 +11,28 @@
     "app.loading": ["Loading models …", "正在加载模型……"],
     "app.text": ["Input text", "输入文本"],
     "app.prompt": ["Prompt", "提示文本"],
-    "app.run": ["Run", "运行"],
+    "app.run": ["Predict", "预测"],
     "app.stop": ["Stop", "停止"],
     "app.compare": ["Compare", "比较"],
-    "app.keys": ["Enter to run, Shift+Enter for a new line", "按回车键运行，按 Shift+回车键换行"],
+    "app.keys": ["Enter to predict, Shift+Enter for a new line", "按回车键预测，按 Shift+回车键换行"],
     "app.count": ["{count} of {max} characters", "{count} / {max} 个字符"],
     "app.try": ["Try “{text}”", "试试“{text}”"],
     "app.empty": ["Enter a text first.", "请先输入文本。"],
     "app.placeholder": ["Type a text. Several lines are several texts.", "输入文本。多行即多条文本。"],
     "app.placeholder.prompt": ["Type the beginning of a text.", "输入文本的开头。"],
+    "app.placeholder.example": ["For example: {text}", "例如：{text}"],
     "app.intro.transduce": ["Turns a text into another text.", "将一段文本转换为另一段文本。"],
     "app.intro.tag": ["Assigns a tag to each word of a text.", "为文本中的每个词标注标签。"],
     "app.intro.classify": ["Assigns a label to a text.", "为文本分配类别标签。"],
     "app.intro.regress": ["Predicts a number for each input.", "为每个输入预测数值。"],
     "app.intro.language-model": ["Continues a text.", "续写文本。"],
     "app.intro.trained": ["Trained on {data} ({count} examples).", "训练数据：{data}（{count} 个样本）。"],
-    "app.intro.score": ["Held-out {metric}: {score} on {count} examples.", "在 {count} 个留出样本上的 {metric}：{score}。"],
-    "app.intro.score.text": ["Held-out {metric}: {score}.", "留出文本上的 {metric}：{score}。"],
+    "app.intro.exact": ["Of {count} held-out examples, {score}\u202f% are predicted exactly.", "{count} 个留出样本中，{score}\u202f% 的预测完全正确。"],
+    "app.intro.score": ["On {count} held-out examples: {metric} {score} ({better}).", "在 {count} 个留出样本上：{metric} {score}（{better}）。"],
+    "app.intro.score.text": ["On held-out text: {metric} {score} ({better}).", "在留出文本上：{metric} {score}（{better}）。"],
+    "app.intro.sample": ["Example: {source} → {target}", "示例：{source} → {target}"],
+    "app.intro.higher": ["higher is better", "越高越好"],
+    "app.intro.lower": ["lower is better", "越低越好"],
     "app.waiting": ["The prediction appears here.", "预测结果将显示在这里。"],
     "app.working": ["Running …", "正在运行……"],
     "app.stopped": ["Stopped.", "已停止。"],
@@ -52,7 +58,8 @@
     "app.folded": ["Characters that the training data does not have were read as:", "训练数据中没有的字符按以下方式读取："],
     "app.unknown": ["Unknown tokens:", "未知词元："],
     "app.nothing": ["(empty)", "（空）"],
-    "app.predictions": ["n-best list", "n-best 列表"],
+    "app.predictions": ["n-best list, with the probability of each whole output", "n-best 列表及各完整输出的概率"],
+    "app.predictions.scores": ["n-best list, with scores", "n-best 列表及得分"],
     "app.token": ["{token}, {p}. Show alternatives", "{token}，{p}。显示候选词元"],
     "app.alternatives": ["Alternatives", "候选词元"],
     "app.after": ["after “{prefix}”", "在“{prefix}”之后"],
@@ -102,6 +109,16 @@
     "docs.copy": ["Copy curl", "复制 curl"],
     "docs.more": ["{count} more characters not shown.", "另有 {count} 个字符未显示。"],
   };
+  const metrics = {
+    ser: ["symbol error rate", "符号错误率"], cer: ["character error rate", "字符错误率"], wer: ["word error rate", "词错误率"],
+    bleu: ["BLEU", "BLEU"], chrf: ["chrF", "chrF"], short_bleu: ["short-sentence BLEU", "短句 BLEU"],
+    accuracy: ["accuracy in percent", "准确率（百分比）"], f1: ["F1", "F1"], macro_f1: ["macro F1", "宏平均 F1"],
+    subset_accuracy: ["subset accuracy in percent", "子集准确率（百分比）"], log_loss: ["log loss", "对数损失"],
+    r2: ["R\u00b2", "R\u00b2"], rmse: ["root mean squared error", "均方根误差"], mae: ["mean absolute error", "平均绝对误差"],
+    loss: ["loss", "损失"], perplexity: ["perplexity", "困惑度"], bits_per_character: ["bits per character", "每字符比特数"],
+  };
+  // Returns the name of a metric; unknown metrics keep theirs.
+  regard.app.metricName = (metric) => metrics[metric]?.[regard.language === "zh" ? 1 : 0] ?? metric;
   for (const [key, [english, chinese]] of Object.entries(words)) {
     regard.words.en[key] = english;
     regard.words.zh[key] = chinese;

@@ -30,7 +30,12 @@ def _describe_part(part: dict[str, Any]) -> str:
     """Return a text such as `encoder recurrent (lstm, bidirectional), 2 layers, width 256`."""
     if part["part"] in TEMPLATES:
         return TEMPLATES[part["part"]].format(**part)
-    templates = {"cell": "{}", "bidirectional": "bidirectional", "attention": "attention {}"}
+    templates = {
+        "cell": "{}",
+        "bidirectional": "bidirectional",
+        "attention": "attention {}",
+        "kv_heads": "kv_heads {}",
+    }
     features = ", ".join(
         template.format(part[name]) for name, template in templates.items() if name in part
     )

@@ -119,10 +119,24 @@ def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
 
     colormap = LinearSegmentedColormap.from_list("regard", COLORMAP)
     image = axes.imshow(one.values, cmap=colormap, vmin=0, vmax=top, aspect="auto")
+    if one.hidden:
+        _add_hatching(axes, one.hidden)
     hide_frame(axes)
     axes.spines[:].set_visible(True)
     axes.spines[:].set_linewidth(0.5)
     return image
+
+
+def _add_hatching(axes: "Axes", hidden: tuple[str, ...]) -> None:
+    """Hatch the cells that no head can attend to."""
+    from matplotlib.collections import PolyCollection
+
+    cells = [(x, y) for y, row in enumerate(hidden) for x, one in enumerate(row) if one == "1"]
+    corners = np.array([(-0.5, -0.5), (-0.5, 0.5), (0.5, 0.5), (0.5, -0.5)])
+    squares = list(np.array(cells)[:, None] + corners)
+    axes.add_collection(
+        PolyCollection(squares, hatch="/////", facecolor="none", edgecolor="#d5d5d5", linewidth=0)
+    )
 
 
 def _set_ticks(axes: "Axes", axis: str, labels: Sequence[str], inches: float) -> None:

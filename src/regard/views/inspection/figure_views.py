@@ -22,6 +22,7 @@ class Heatmap:
     columns: list[str]
     row_name: str
     column_name: str
+    hidden: tuple[str, ...] = ()  # per row, "1" for columns that cannot be attended to
 
 
 def axis_labels(inspection: dict[str, Any], axis: str, fonts: FontSet) -> list[str]:
@@ -70,7 +71,8 @@ def attention_maps(
         raise UserError(f"--head {head}: expected a head of {part} attention (0-based): {known}")
     maps = []
     for entry in entries:
-        where = f"{part} attention, layer {entry['layer']}"
+        implied = " (implied)" if entry.get("implied") else ""
+        where = f"{part} attention{implied}, layer {entry['layer']}"
         several = len(entry["heads"]) > 1
         titles = [f"{where}, head {n}" if several else where for n in range(len(entry["heads"]))]
         heads = list(zip(titles, entry["heads"], strict=True))
@@ -110,4 +112,5 @@ def _heatmap(
     """Return a heat map with the tokens and names of both axes."""
     rows, columns = entry["rows"], entry["columns"]
     labels = axis_labels(inspection, rows, fonts), axis_labels(inspection, columns, fonts)
-    return Heatmap(title, np.asarray(values), *labels, AXES[rows], AXES[columns])
+    hidden = tuple(entry.get("hidden", ()))
+    return Heatmap(title, np.asarray(values), *labels, AXES[rows], AXES[columns], hidden)

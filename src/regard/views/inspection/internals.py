@@ -69,9 +69,20 @@ def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[Attentio
     for name, weights in captured.attention.items():
         part, entropy = module_part(name), tuple(entropies[name][0].tolist())
         about = (name, part, layer_index(name), *AXES[part])
-        values = weights[0].float().cpu()
-        maps.append(AttentionMap(*about, values, entropy, deltas.get(name, ())))
+        values, kind = weights[0].float().cpu(), captured.map_kinds[name]
+        hidden = hidden_columns(values) if kind.normalized and not kind.implied else ()
+        maps.append(
+            AttentionMap(*about, values, entropy, deltas.get(name, ()), kind.implied, hidden)
+        )
     return tuple(maps)
+
+
+def hidden_columns(heads: Tensor) -> tuple[str, ...]:
+    """Return, for each row of heads (H, rows, columns), "1" for columns without any weight."""
+    hidden = (heads == 0).all(0)
+    if not hidden.any():
+        return ()
+    return tuple("".join("1" if one else "0" for one in row) for row in hidden.tolist())
 
 
 @torch.inference_mode()

@@ -37,9 +37,11 @@ Direction = Literal["forward", "backward"]
 class AttentionMap:
     """The attention of one layer.
 
-    heads: (H, rows, columns); each row sums to 1. entropy: per head, in nats, averaged over rows.
-    ablation_delta: per head, the change of the log probability of the output (or of the predicted
-    number) when the head is ablated.
+    heads: (H, rows, columns); each row sums to 1 unless the kernel normalizes in another way.
+    entropy: per head, in nats, averaged over rows. ablation_delta: per head, the change of the log
+    probability of the output (or of the predicted number) when the head is ablated.
+    implied: whether the model never computes this matrix, which shows what its result amounts to.
+    hidden: per row, a string with "1" for each column that no head can attend to; () if all can.
     """
 
     name: str
@@ -50,6 +52,8 @@ class AttentionMap:
     heads: Tensor
     entropy: tuple[float, ...]
     ablation_delta: tuple[float, ...] = ()
+    implied: bool = False
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

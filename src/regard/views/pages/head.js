@@ -20,6 +20,11 @@
     return list.length ? make("dl", {class: "facts"}, list) : null;
   };
 
+  // What a reader must know about the matrix: whether it is implied, and what hatching means.
+  const remarks = ({implied, hidden}) => [["implied", implied], ["hidden", hidden && hidden.length]]
+    .filter(([, holds]) => holds)
+    .map(([key]) => make("p", {class: "says", data: {remark: key}}, regard.say(`attention.${key}`)));
+
   // The module path of the same values in `regard.capture`.
   const modulePath = ({entry, layer, head}) => {
     if (layer === "mean") return null;
@@ -43,7 +48,8 @@
       const key = lines ? null : regard.legend(regard.say("map.weight"), ticks, {top});
       if (key) bus.on("theme", key.draw);
       view.replaceChildren(...[
-        lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {top}),
+        lines ? regard.lines(bus, rows, columns, matrix)
+          : regard.map(bus, name, rows, columns, matrix, {top, hidden: entry.hidden}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
       bus.repeat();
     };
@@ -54,7 +60,8 @@
       make("div", {class: "large-top"},
         make("h3", {}, name, badge),
         regard.segments(regard.say("view"), "view", views, state.view, (value) => { state.view = value; draw(); })),
-      ...[modulePath(map), statistics(map, context.data.model.task === "regress"), view].filter(Boolean));
+      ...[modulePath(map), statistics(map, context.data.model.task === "regress"), view,
+        ...remarks(entry)].filter(Boolean));
     draw();
   };
 })();

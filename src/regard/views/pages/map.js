@@ -94,6 +94,29 @@
     }}}, make("summary", {}, regard.say("table.open")), pane);
   };
 
+  // A canvas with diagonal lines in the cells that cannot be attended to.
+  const hatching = ({rows, columns}, hidden) => {
+    const size = 24; // pixels of a cell
+    const canvas = make("canvas", {class: "hatching", "aria-hidden": "true"});
+    canvas.width = columns * size;
+    canvas.height = rows * size;
+    const pen = canvas.getContext("2d");
+    pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
+    pen.globalAlpha = 0.3;
+    pen.lineWidth = 1.5;
+    hidden.forEach((row, y) => [...row].forEach((one, x) => {
+      if (one !== "1") return;
+      for (const at of [size / 4, size * 3 / 4]) {
+        pen.moveTo(x * size, y * size + at);
+        pen.lineTo(x * size + at, y * size);
+        pen.moveTo(x * size + at, (y + 1) * size);
+        pen.lineTo((x + 1) * size, y * size + at);
+      }
+    }));
+    pen.stroke();
+    return canvas;
+  };
+
   const cells = (bus, rows, columns, matrix, style) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
     const across = make("div", {class: "mark-row", hidden: true});
@@ -108,7 +131,8 @@
     };
     const element = make("div", {class: "map-cells", data: {cells: "map"}, on: {
       pointermove: point, pointerdown: point, pointerleave: bus.leave,
-    }}, canvas, make("div", {class: "mesh"}), across, down);
+    }}, canvas, style && style.hidden && style.hidden.length ? hatching(matrix, style.hidden) : null,
+    make("div", {class: "mesh"}), across, down);
     const mark = (marks) => {
       const row = regard.marked(marks, rows.name, "row");
       const column = regard.marked(marks, columns.name, "column");

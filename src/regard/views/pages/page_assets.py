@@ -17,6 +17,7 @@ SCRIPTS = (
     "tokens.js",
     "head.js",
     "attention.js",
+    "tree_layout.js",
     "tree.js",
     "saliency.js",
     "gates.js",

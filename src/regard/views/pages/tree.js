@@ -1,9 +1,10 @@
 "use strict";
-// The search tree, from left to right: kept and pruned branches, the best and the greedy path.
+// The search tree: kept and pruned branches, the best and the greedy path.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
-  const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
+  const TALL = 23, PAD = 9;
+  const SCROLLBAR = 16; // pixels
   const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
   const LONG = 160; // characters above which a text is set small
   const ruler = document.createElement("canvas").getContext("2d");
@@ -53,32 +54,6 @@
     return all;
   };
 
-  // Compact layout by contours: each child is as close to the previous one as possible.
-  const layOut = (all) => {
-    for (const node of [...all].reverse()) {
-      node.bottom = [0];
-      node.children.forEach((child, nth) => {
-        let down = 0;
-        if (nth) {
-          child.bottom.forEach((_, depth) => {
-            if (depth + 1 < node.bottom.length) down = Math.max(down, node.bottom[depth + 1] + 1);
-          });
-        }
-        child.down = down;
-        child.bottom.forEach((bottom, depth) => { node.bottom[depth + 1] = down + bottom; });
-      });
-    }
-    const columns = [];
-    for (const node of all) {
-      node.row = node.parent && node.id !== null ? node.parent.row + node.down : 0;
-      columns[node.depth] = Math.max(columns[node.depth] || 0, node.width);
-    }
-    let x = 4;
-    const lefts = columns.map((width) => { const left = x; x += width + GAP; return left; });
-    for (const node of all) { node.x = lefts[node.depth]; node.y = node.row * ROW + ROW / 2 + 2; }
-    return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
-  };
-
   const pathTo = (node) => {
     const path = [];
     for (let at = node; at && at.id !== null; at = at.parent) path.unshift(at);
@@ -87,13 +62,19 @@
 
   const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.status].filter(Boolean).join(" ");
 
-  const edges = (node) => {
-    const from = node.parent.x + node.parent.width, to = node.x;
+  const curve = (node, down) => {
+    const {parent} = node;
+    const [from, to] = down
+      ? [parent.y + (parent.id === null ? 5 : TALL / 2), node.y - TALL / 2] : [parent.x + parent.width, node.x];
+    const [start, end] = down ? [parent.x + parent.width / 2, node.x + node.width / 2] : [parent.y, node.y];
     const bend = (to - from) * 0.55;
-    const path = (shift) => {
-      const start = node.parent.y + shift, end = node.y + shift;
-      return `M${from} ${start}C${from + bend} ${start} ${to - bend} ${end} ${to} ${end}`;
-    };
+    const point = (along, across) => (down ? `${across} ${along}` : `${along} ${across}`);
+    return (shift) => `M${point(from, start + shift)}C${point(from + bend, start + shift)} `
+      + `${point(to - bend, end + shift)} ${point(to, end + shift)}`;
+  };
+
+  const edges = (node, down) => {
+    const path = curve(node, down);
     if (node.best && node.greedy) {
       return [shape("path", {class: "edge best", d: path(-1.6)}), shape("path", {class: "edge greedy", d: path(1.6)})];
     }
@@ -138,10 +119,10 @@
     return group;
   };
 
-  const render = (context, pane, says) => {
+  const render = (context, pane, says, room) => {
     const {data: {tree}, state} = context;
     const all = buildNodes(tree, state.pruned, getComputedStyle(document.body).fontFamily);
-    const size = layOut(all);
+    const size = regard.layOutTree(all, room);
     const real = all.filter((node) => node.id !== null)
       .sort((one, other) => one.depth - other.depth || one.row - other.row);
     const groups = new Map();
@@ -153,11 +134,12 @@
     for (const node of real) groups.set(node, drawNode(context, node, select));
     const drawn = [...real].sort((one, other) => Boolean(one.best || one.greedy) - Boolean(other.best || other.greedy));
     const svg = shape("svg", {
-      class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
+      class: "tree", width: size.width * size.scale, height: size.height * size.scale,
+      viewBox: `0 0 ${size.width} ${size.height}`, data: {grows: size.down ? "down" : "right"},
       role: "group", "aria-label": regard.say("tree.title"),
       tabindex: "-1", // Chromium would focus an SVG that has focus listeners
     }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}),
-    drawn.flatMap(edges), [...groups.values()]);
+    drawn.flatMap((node) => edges(node, size.down)), [...groups.values()]);
     pane.replaceChildren(svg);
     regard.roving(svg, ".node");
   };
@@ -173,17 +155,26 @@
   regard.pruned = (tree) => tree ? tree.nodes.filter((node) => node.status === "pruned") : [];
 
   regard.tree = (context) => {
-    const {data: {tree}, state} = context;
+    const {data: {tree}, state, bus} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
     const pane = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-pane", data: {tree: "pane"}});
     const count = regard.pruned(tree).length;
+    let width = Infinity; // known once the pane is on the page
+    const draw = () => render(context, pane, says, width - SCROLLBAR);
+    const watcher = new ResizeObserver(() => {
+      if (pane.offsetWidth === width) return;
+      width = pane.offsetWidth;
+      draw();
+    });
+    watcher.observe(pane);
+    bus.on("end", () => watcher.disconnect());
     const box = make("input", {type: "checkbox", data: {pruned: "toggle"}, on: {change: () => {
       state.pruned = box.checked;
-      render(context, pane, says);
+      draw();
     }}});
     box.checked = state.pruned;
     const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
-    render(context, pane, says);
+    draw();
     return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
       make("ul", {class: "outcomes"}, outcome(tree, "best", same),
         same || typeof tree.greedy !== "string" ? null : outcome(tree, "greedy")),

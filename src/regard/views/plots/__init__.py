@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.views.plots import (
+    attention_ideas,
     functions,
     masks,
+    norm_plots,
+    norm_statistics,
     optimizer_paths,
+    patterns,
+    position_scores,
     position_table,
     schedule_plot,
     search_plot,
@@ -46,7 +51,46 @@ FIGURES = {
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
     ),
+    "position-scores": FigureSpec(
+        "what each positional encoding adds to attention scores",
+        position_scores.plot_position_scores,
+        ("kinds",),
+    ),
+    "norm-axes": FigureSpec(
+        "which numbers of a padded batch layer norm and batch norm average over",
+        norm_plots.plot_norm_axes,
+    ),
+    "norm-gradients": FigureSpec(
+        "gradients and the residual stream of a new Transformer: pre-norm, post-norm, others",
+        norm_plots.plot_norm_gradients,
+        ("kinds",),
+    ),
+    "norm-statistics": FigureSpec(
+        "batch and running statistics over a training on text: layer, batch, PowerNorm",
+        norm_statistics.plot_norm_statistics,
+        ("kinds",),
+    ),
     "attention-mask": FigureSpec("attention masks of a Transformer", masks.plot_masks),
+    "attention-pattern": FigureSpec(
+        "attention patterns of all kernels, computed from gradients",
+        patterns.plot_patterns,
+        ("kinds",),
+    ),
+    "attention-scale": FigureSpec(
+        "why scores are divided by sqrt(d): scores and largest weights over the width",
+        attention_ideas.plot_scale,
+    ),
+    "attention-order": FigureSpec(
+        "linear attention: (Q K^T) V and Q (K^T V), with the sizes in between",
+        attention_ideas.plot_order,
+    ),
+    "performer": FigureSpec(
+        "random features: attention maps and their error over the number of features",
+        attention_ideas.plot_performer,
+    ),
+    "convolution": FigureSpec(
+        "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
     ),

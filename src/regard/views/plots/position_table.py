@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.nn.positions import sinusoids
+from regard.nn.positions.sinusoidal import sinusoids
 from regard.views.figures.style import hide_frame, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 

@@ -36,7 +36,7 @@ def write_comparison(runs: Sequence[RunSummary], target: Path) -> Path:
     page = fill_page(
         title=f"Comparison of {len(runs)} runs",
         eyebrow="<span>regard: comparison of training runs</span>",
-        name=f"{len(runs)} runs" + (f" of {data[0]}" if len(data) == 1 else ""),
+        name=f"{len(runs)} runs" + (f" of {escape(data[0])}" if len(data) == 1 else ""),
         command="",
         sections=[
             _warnings(runs, data),
@@ -217,13 +217,17 @@ def _scores_section(runs: Sequence[RunSummary], names: list[str]) -> str:
             f"{format_score(name, value, 2) if value is not None else DASH}</td>"
             for value in values
         )
-        label = f"{escape(metric_label(name, runs[0].run))} <span class=note>{escape(name)}</span>"
+        label = f"{escape(metric_label(name, runs[0].run))} {_identifier(name)}"
         title = which_is_better(name)
         rows.append(f'<tr><th scope="row" title="{title}">{label}</th>{found}</tr>')
     if not rows:
         return ""
     text = "The best model on the full dev set; for unfinished runs, the last validation."
     return section("Scores", note(text), _side_by_side(rows, names, "number"))
+
+
+def _identifier(name: str) -> str:
+    return f'<span class="note" translate="no">{escape(name)}</span>'
 
 
 def _side_by_side(rows: list[str], names: list[str], style: str = "") -> str:

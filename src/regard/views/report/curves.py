@@ -137,7 +137,7 @@ def line_style(index: int) -> str:
 
 def run_label(index: int, name: str) -> str:
     """Return the color and name of a run as HTML."""
-    return f'<i class="swatch {line_style(index)}"></i>{escape(name)}'
+    return f'<i class="swatch {line_style(index)}"></i><span translate="no">{escape(name)}</span>'
 
 
 def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> list[str]:

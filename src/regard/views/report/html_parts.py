@@ -30,6 +30,11 @@ def note(text: str) -> str:
     return f'<p class="note">{text}</p>' if text else ""
 
 
+def sentences(texts: Iterable[str]) -> str:
+    """Return sentences, each as an element of its own, since it is translated as a whole."""
+    return " ".join(f"<span>{escape(text)}</span>" for text in texts)
+
+
 def table(style: str, head: str, rows: Iterable[str]) -> str:
     """Return a table. head: header cells (HTML). rows: table rows (HTML)."""
     top = f"<thead><tr>{head}</tr></thead>" if head else ""
@@ -102,20 +107,21 @@ def fill_page(
     notes: list[str],
     styles: tuple[str, ...] = ("page.css",),
 ) -> str:
-    """Return the complete page. `title`, `name` and `notes` are plain text, the others HTML.
+    """Return the complete page. `title` and `notes` are plain text, the others HTML.
 
     eyebrow: line above the heading. name: the heading. notes: lines of the footer. styles: names
     of style sheets.
     """
     style = "\n".join(["", assets(["base.css"]), *map(_asset, styles), ""])
-    script = "\n".join(["", assets(SHARED), *map(_asset, SCRIPTS), ""])
+    chinese = f"window.regard.chinese = {_asset('chinese.json')};".replace("\n", "")
+    script = "\n".join(["", assets(SHARED), chinese, *map(_asset, SCRIPTS), ""])
     return Template(_asset("page.html")).substitute(
         policy=policy(script, style),
         title=escape(title),
         style=style,
         script=script,
         eyebrow=eyebrow,
-        name=escape(name),
+        name=name,
         command=command,
         sections="\n".join(filter(None, sections)),
         footer="".join(f"<p>{escape(note)}</p>" for note in notes),

@@ -62,7 +62,7 @@ def _number_table(rows: Sequence[Record]) -> str:
 def _line(row: Record, name: str, keys: Sequence[str]) -> str:
     """Return the table cells of a row: its name and its numbers. name, keys: keys of the row."""
     numbers = cells([_cell(key, row.get(key)) for key in keys])
-    return f'<td dir="auto">{escape(str(row.get(name, "")))}</td>{numbers}'
+    return f'<td dir="auto" translate="no">{escape(str(row.get(name, "")))}</td>{numbers}'
 
 
 def _table(head: str, rows: list[str]) -> str:
@@ -102,10 +102,12 @@ def _confusion(confusion: dict[str, Any]) -> str:
     for index, label in enumerate(labels):
         middle = (index + 0.5) * side
         x, y, text = left + middle, top + middle, escape(label)
-        shapes.append(f'<text class="end" x="{left - 8:.1f}" y="{y + 4:.1f}">{text}</text>')
+        mark = 'translate="no" '
+        shapes.append(f'<text {mark}class="end" x="{left - 8:.1f}" y="{y + 4:.1f}">{text}</text>')
         turn = f' transform="rotate(-90 {x + 4:.1f} {top - 8:.1f})"' if upright else ""
         where = f'x="{x + (4 if upright else 0):.1f}" y="{top - 8:.1f}"{turn}'
-        shapes.append(f'<text class="{"start" if upright else "middle"}" {where}>{text}</text>')
+        anchor = "start" if upright else "middle"
+        shapes.append(f'<text {mark}class="{anchor}" {where}>{text}</text>')
     for true, row in enumerate(rows):
         for predicted, count in enumerate(row):
             x, y = left + predicted * side, top + true * side

@@ -15,6 +15,8 @@
       value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : String(+value.toPrecision(5));
     const nearest = (points, step) => points.reduce((best, point) =>
       Math.abs(point[0] - step) < Math.abs(best[0] - step) ? point : best);
+    const say = window.regard.translated;
+    const name = figure.closest(".over") ? (text) => text : say; // names of runs
     const tip = document.createElement("div");
     tip.className = "tip";
     let layer = null;
@@ -35,9 +37,9 @@
         class: `cursor-dot ${data.styles[index]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
       })));
       svg.append(layer);
-      tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, index) => {
-        const where = point[0] === closest ? "" : ` (${data.axis} ${round(point[0])})`;
-        return `${data.series[index].name} ${round(point[1])}${where}`;
+      tip.textContent = [say(`${data.axis} ${round(closest)}`)].concat(near.map((point, index) => {
+        const where = point[0] === closest ? "" : ` (${say(`${data.axis} ${round(point[0])}`)})`;
+        return `${name(data.series[index].name)} ${round(point[1])}${where}`;
       })).join("\n");
       figure.append(tip);
       const left = x * box.width / svg.viewBox.baseVal.width;

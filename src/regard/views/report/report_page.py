@@ -1,11 +1,9 @@
 """The HTML report of a run: `report.html` in the run folder."""
 
-import json
 import re
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from regard.core.formatting import duration
 from regard.metrics.metric_names import LABELS, METRICS, best_of
@@ -16,7 +14,6 @@ from regard.views.report.html_parts import (
     fill_page,
     note,
     section,
-    table,
     unless_corrupted,
     write_page,
 )
@@ -30,7 +27,8 @@ from regard.views.report.score_table import (
     scores_section,
     task_view,
 )
-from regard.views.report.zipf import COUNTS, zipf_section
+from regard.views.report.setup_sections import check_section, diagnosis_section, settings_section
+from regard.views.report.zipf import zipf_section
 
 _SMALL = (320, 170)
 
@@ -52,21 +50,21 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     parts: dict[str, Callable[[], str]] = {
         "run.json": lambda: _top(run, main),
         "the curves": lambda: _curves(run, main),
-        "diagnosis.json": lambda: _diagnosis(run.diagnosis),
+        "diagnosis.json": lambda: diagnosis_section(run.diagnosis),
         "the scores": lambda: scores_section(run, main),
         "config.yaml": lambda: _smoothing(run),
         "the details": lambda: details_section(run.final.get("details") or {}),
         "samples.jsonl": lambda: samples_section(run.samples, task_view(run).marked),
-        "check.json": lambda: _check(run.check),
+        "check.json": lambda: check_section(run.check),
         "the counts in check.json": lambda: zipf_section(run.check),
-        "settings.json": lambda: _settings(run.settings),
+        "settings.json": lambda: settings_section(run.settings, run.config),
         "the configuration": lambda: _config(run.config),
     }
     sections = [unless_corrupted(name, make, run.notes) for name, make in parts.items()]
     page = fill_page(
         title=f"{name}: report",
         eyebrow=_eyebrow(run),
-        name=name,
+        name=f'<span translate="no">{escape(name)}</span>',
         command=f'<p class="command">{code(command)}</p>' if command else "",
         sections=sections,
         notes=[*signatures, *run.notes],
@@ -87,13 +85,14 @@ def _top(run: RunFolder, main: Headline | None) -> str:
     if main:
         known = METRICS.get(main.metric)
         sign = "<small>%</small>" if known and known.is_percentage else ""
-        interval = f"95 % interval {main.interval}, " if main.interval else ""
+        interval = f"<span>95 % interval {main.interval}</span>, " if main.interval else ""
         base = main.baseline
-        baseline = f"; baseline {main.baseline_text()} ({base.name})" if base else ""
+        compared = f"baseline {main.baseline_text()} ({base.name})" if base else ""
+        baseline = f"; <span>{escape(compared)}</span>" if base else ""
         score = (
             f'<span class="label">{escape(metric_label(main.metric, run))}</span>'
             f'<span class="value">{format_score(main.metric, main.value)}{sign}</span>'
-            f'<span class="note">{interval}{escape(main.origin + baseline)}</span>'
+            f'<span class="note">{interval}<span>{escape(main.origin)}</span>{baseline}</span>'
         )
     else:
         score = '<span class="label">no score yet</span><span class="value">&ndash;</span>'
@@ -179,67 +178,6 @@ def _marked(
 
 def _wide(figure: str) -> str:
     return f'<div class="wide">{figure}</div>' if figure else ""
-
-
-def _diagnosis(diagnosis: Record) -> str:
-    """Return a table of the findings, or an empty string if there is no diagnosis."""
-    findings = diagnosis.get("findings")
-    if not isinstance(findings, list):
-        return ""
-    rows = [_finding(finding) for finding in findings if isinstance(finding, dict)]
-    step, skipped = diagnosis.get("step"), diagnosis.get("skipped") or {}
-    notes = [f"After step {step}."] if step is not None else []
-    notes += [f"Skipped: {name} ({reason})." for name, reason in skipped.items()]
-    found = table("findings", "", rows) if rows else "<p>No problems found.</p>"
-    return section("Diagnosis", note(escape(" ".join(notes))), found)
-
-
-def _finding(finding: Record) -> str:
-    severity, name, evidence, fix = (
-        escape(str(finding.get(key, ""))) for key in ("severity", "name", "evidence", "fix")
-    )
-    return (
-        f'<tr class="{severity}"><td>{severity}</td><td><strong>{name}</strong><br>{evidence}'
-        f'<br><span class="note">{fix}</span></td></tr>'
-    )
-
-
-def _check(check: Record) -> str:
-    if not check:
-        return ""
-    lines = check.get("lines")
-    counted = {key: value for key, value in check.items() if key not in COUNTS}
-    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _format(counted)
-    return section("Data", f"<pre>{escape(text)}</pre>", style="data")
-
-
-def _settings(settings: Record) -> str:
-    changed, auto = settings.get("changed") or {}, settings.get("auto") or []
-    tables = {
-        "Changed from the defaults": [
-            (key, value, f"default: {code(_format(default))}")
-            for key, (default, value) in changed.items()
-        ],
-        "Set automatically": [
-            (str(choice.get("key")), choice.get("value"), escape(str(choice.get("reason", ""))))
-            for choice in auto
-        ],
-    }
-    parts = []
-    for title, rows in tables.items():
-        lines = [
-            f"<tr><td>{code(key)}</td><td>{code(_format(value))}</td>"
-            f'<td class="reason">{reason}</td></tr>'
-            for key, value, reason in rows
-        ]
-        parts.append(f"<h3>{title}</h3>{table('settings', '', lines)}" if rows else "")
-    return section("Settings", *parts)
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict) else None)
 
 
 def _config(config: str) -> str:

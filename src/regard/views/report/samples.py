@@ -7,9 +7,12 @@ from html import escape
 from regard.metrics import edit_distance
 from regard.storage.run_folder import Record
 from regard.views.report.curves import run_label
-from regard.views.report.html_parts import note, section, table
+from regard.views.report.html_parts import note, section, sentences, table
 from regard.views.report.overview import RunSummary
 from regard.views.report.score_table import task_view
+
+USER = 'dir="auto" translate="no"'  # attributes of elements with data of the user
+EMPTY = '<em translate="yes">empty</em>'
 
 
 def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
@@ -49,12 +52,12 @@ def prediction_comparison(runs: Sequence[RunSummary], names: list[str]) -> str:
     if not by_source:
         return ""
     skipped = len(by_source) - len(shared)
-    text = "Predictions at the last validation of each run."
+    notes = ["Predictions at the last validation of each run."]
     if skipped:
-        text += f" Skipped: {skipped:,} of {len(by_source):,} sources that only one run has."
+        notes.append(f"Skipped: {skipped:,} of {len(by_source):,} sources that only one run has.")
     marked = task_view(runs[0].run).marked
     blocks = "".join(_block(source, found, names, marked) for source, found in shared.items())
-    return section("Samples", note(text), f'<div class="predictions">{blocks}</div>')
+    return section("Samples", note(sentences(notes)), f'<div class="predictions">{blocks}</div>')
 
 
 def _source(sample: Record, number: int) -> str:
@@ -70,25 +73,26 @@ def _block(source: str, found: dict[int, Record], names: list[str], marked: bool
     rows = "".join(
         _prediction(index, names[index], sample, marked) for index, sample in found.items()
     )
-    below = f'<p class="expected" dir="auto">{escape(expected)}</p>' if expected else ""
-    return f'<article><h3 dir="auto">{escape(source)}</h3>{below}<dl>{rows}</dl></article>'
+    below = f'<p class="expected" {USER}>{escape(expected)}</p>' if expected else ""
+    mark = "" if sample.get("kind") == "generated" else USER
+    return f"<article><h3 {mark}>{escape(source)}</h3>{below}<dl>{rows}</dl></article>"
 
 
 def _prediction(index: int, name: str, sample: Record, marked: bool) -> str:
     """Return the prediction of a run, with text that is not in the reference marked."""
     name = run_label(index, name)
     if sample.get("kind") == "generated":
-        return f'<dt>{name}</dt><dd dir="auto">{escape(text_of(sample.get("text")))}</dd>'
+        return f"<dt>{name}</dt><dd {USER}>{escape(text_of(sample.get('text')))}</dd>"
     prediction = text_of(sample.get("prediction"))
     if not marked or not reference_texts(sample):
-        return f'<dt>{name}</dt><dd dir="auto">{escape(prediction)}</dd>'
+        return f"<dt>{name}</dt><dd {USER}>{escape(prediction)}</dd>"
     correct = is_correct(sample)
     text, _ = compare_texts(prediction, closest_reference(sample))
     kind, sign = ("correct", "&#10003;") if correct else ("wrong", "&#10007;")
-    shown = text or "<em>empty</em>"
+    shown = text or EMPTY
     return (
         f'<dt>{name}</dt><dd class="{kind}"><b aria-label="{kind}">{sign}</b> '
-        f'<span dir="auto">{shown}</span></dd>'
+        f"<span {USER}>{shown}</span></dd>"
     )
 
 
@@ -129,13 +133,14 @@ def _row(sample: Record, marked: bool) -> str:
 
     kind = ("correct" if correct else "wrong") if marked else "plain"
     sign = f'<b aria-label="{kind}">&#{10003 if correct else 10007};</b>' if marked else ""
-    more = "".join(f'<small dir="auto">or {escape(other)}</small>' for other in others)
-    empty = "<em>empty</em>"
+    more = "".join(
+        f"<small><span>or</span> <span {USER}>{escape(other)}</span></small>" for other in others
+    )
     return (
         f'<tr class="{kind}"><td>{sign}</td>'
-        f'<td dir="auto" data-label="source">{escape(text_of(sample.get("source")))}</td>'
-        f'<td dir="auto" data-label="prediction">{text or empty}</td>'
-        f'<td dir="auto" data-label="reference">{expected or empty}{more}</td></tr>'
+        f'<td {USER} data-label="source">{escape(text_of(sample.get("source")))}</td>'
+        f'<td {USER} data-label="prediction">{text or EMPTY}</td>'
+        f'<td data-label="reference"><span {USER}>{expected or EMPTY}</span>{more}</td></tr>'
     )
 
 

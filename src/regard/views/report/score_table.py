@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from regard.metrics.metric_names import LABELS, METRICS, best_of, usual_metrics, which_is_better
 from regard.storage.run_folder import Record, RunFolder, number
-from regard.views.report.html_parts import cells, note, section, table
+from regard.views.report.html_parts import cells, note, section, sentences, table
 
 UNBOUNDED = {name for name, metric in METRICS.items() if not metric.is_bounded}
 
@@ -134,12 +134,12 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
             f"<details><summary>Other metrics</summary>{table('scores', head, others)}</details>"
         )
     step = "" if run.final else f"At step {escape(str(record.get('step')))}."
-    text = _baselines_note(baselines, main, record.get("baseline_notes"))
-    return section("Scores", note(step), found, note(escape(text)))
+    notes = _baselines_notes(baselines, main, record.get("baseline_notes"))
+    return section("Scores", note(step), found, note(sentences(notes)))
 
 
-def _baselines_note(baselines: list[Baseline], main: Headline, notes: object) -> str:
-    """Return a text that names the baselines, with their main score, and how they were fitted."""
+def _baselines_notes(baselines: list[Baseline], main: Headline, notes: object) -> list[str]:
+    """Return sentences that name the baselines, with their main score, and how they were fitted."""
     shown = [
         f"{one.name} ({format_score(main.metric, one.scores[main.metric], 2)})"
         if main.metric in one.scores
@@ -147,8 +147,7 @@ def _baselines_note(baselines: list[Baseline], main: Headline, notes: object) ->
         for one in baselines
     ]
     lines = [f"Baseline: {', '.join(shown)}."] if shown else []
-    lines += [f"Note: {line}." for line in notes] if isinstance(notes, list) else []
-    return " ".join(lines)
+    return lines + ([f"Note: {line}." for line in notes] if isinstance(notes, list) else [])
 
 
 def known_first(names: Collection[str]) -> list[str]:
@@ -166,7 +165,8 @@ def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     return (
         f'<tr{" class=main" if is_main else ""}><td title="{which_is_better(name)}">'
         f"{escape(metric_label(name, run))} "
-        f'<span class="note">{escape(name)}</span></td>{cells([format_score(name, value, 2)])}'
+        f'<span class="note" translate="no">{escape(name)}</span></td>'
+        f"{cells([format_score(name, value, 2)])}"
         f'<td class="number note">{_interval(name, bounds)}</td>'
         f"{cells([baseline]) if best else ''}"
         f'<td class="strip">{strip}</td></tr>'

@@ -1,0 +1,1 @@
+"""`regard crossover`: time and memory of attention kernels over lengths."""

@@ -1,0 +1,36 @@
+"""Top-k attention: softmax over the largest scores of each query only."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from regard.nn.kernels.dense import DenseAttention
+from regard.nn.kernels.kernel import Kernel, KernelOptions, Shape, masked_softmax
+
+
+class TopKAttention(DenseAttention):
+    """Softmax over the `count` largest scores of each query (Zhao et al. 2019; Gupta et al. 2021).
+
+    All scores are computed, so the cost stays quadratic.
+    """
+
+    def __init__(self, count: int, causal: bool) -> None:
+        super().__init__(causal)
+        self.count = count
+
+    def normalize(self, scores: Tensor, visible: Tensor | None) -> Tensor:
+        if visible is not None:
+            scores = scores.masked_fill(~visible, float("-inf"))
+        smallest = scores.detach().topk(min(self.count, scores.shape[-1])).values[..., -1:]
+        return masked_softmax(scores, (scores >= smallest) & (scores > float("-inf")))
+
+
+class TopK(KernelOptions):
+    """Softmax over the largest scores of each query. Quadratic."""
+
+    kind: Literal["topk"] = "topk"
+    count: int = Field(8, gt=0, description="scores per query that are kept")
+
+    def build(self, shape: Shape) -> Kernel:
+        return TopKAttention(self.count, shape.causal)
