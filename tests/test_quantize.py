@@ -14,7 +14,7 @@ import regard
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.exchange.export.int8_folder import export
-from regard.nn import fused, int8
+from regard.nn import fused_step, int8
 from regard.nn.int8 import Int8Embedding, Int8Linear, Int8Matrix, Int8Recurrent
 from regard.nn.quantize import quantize, size_of
 
@@ -52,7 +52,7 @@ def test_a_product_is_that_of_the_rounded_matrix(
     weights, x = twin.fused(), random(3, 9)
     assert (weights is not None) == bias
     if weights is not None:
-        found = fused.linear(x, weights, 0, False, tile)
+        found = fused_step.linear(x, weights, 0, False, tile)
         torch.testing.assert_close(found, linear(x).detach())
 
 

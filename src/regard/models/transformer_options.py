@@ -33,10 +33,10 @@ class TransformerOptions(NetworkOptions):
     heads: int | None = Field(
         None, gt=0, description="number of attention heads; must divide the width"
     )
-    kv_heads: int | None = Field(
-        None,
-        gt=0,
-        description="heads of keys and values: all (default), 1 (multi-query) or between (grouped)",
+    kv_heads: int = Field(
+        0,
+        ge=0,
+        description="heads of keys and values: 0 (all), 1 (multi-query) or between (grouped)",
     )
     qk_norm: bool = Field(False, description="normalize queries and keys per head")
     feedforward_width: int | None = Field(
@@ -107,13 +107,13 @@ class TransformerOptions(NetworkOptions):
         found: dict[str, Any] = (
             {} if self.attention.kind == "softmax" else {"attention": self.attention.kind}
         )
-        if self.kv_heads not in (None, self.heads):
+        if self.kv_heads not in (0, self.heads):
             found["kv_heads"] = str(self.kv_heads)
         return found
 
     def not_exported(self, engine: str) -> list[str]:
         found = ["qk_norm=true"] if self.qk_norm else []
-        if self.kv_heads not in (None, self.heads):
+        if self.kv_heads not in (0, self.heads):
             found.append(f"kv_heads={self.kv_heads}")
         if engine == "ctranslate2":
             known = self.activation in ("relu", "gelu", "silu")
@@ -132,7 +132,6 @@ class TransformerOptions(NetworkOptions):
             "width": width,
             "layers": layers,
             "heads": heads,
-            "kv_heads": self.heads or heads,
             "feedforward_width": 4 * width,
         }
 

@@ -4,6 +4,7 @@ B rows (sources or prompts), T input tokens, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
+from regard.core.threads import single_threaded_torch
 from regard.data.tensors.special import BOS, EOS
 from regard.search.callbacks import notify_rows, remap_rows
 from regard.search.filters import filter_logits, sample_tokens
@@ -18,6 +20,8 @@ from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.logit_masks import LogitMasks, raise_limits
 from regard.search.search import SearchRequest
 from regard.search.sequence_sampling import sample_sequences, uniforms
+
+MIN_ROWS_PER_THREAD = 32  # with fewer rows, threads wait longer for each other than they work
 
 
 @torch.inference_mode()
@@ -85,7 +89,9 @@ def continue_prompts(
             history, new = torch.cat([history, *new], 1), []
             inputs, length = history[:, -max(1, context // 2) :], 0
             state = model.start(len(rows))
-        logits, state = model.step(inputs, state)
+        few = len(rows) < MIN_ROWS_PER_THREAD and inputs.shape[1] == 1
+        with single_threaded_torch() if few else nullcontext():
+            logits, state = model.step(inputs, state)
         length += inputs.shape[1]
 
         scores = logits[:, -1].float().cpu().index_fill(1, excluded, float("-inf"))
