@@ -104,7 +104,7 @@ def test_text_and_report_name_the_findings(
     page = (run / "report.html").read_text("utf-8")
     for finding in findings:
         assert f"{finding['severity']}: {finding['name']}" in said.out
-        assert f"<strong>{finding['name']}</strong>" in page
+        assert f'<strong translate="no">{finding["name"]}</strong>' in page
     assert "checking losses on train and dev" in said.err
 
 

@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Batch, pad
 from regard.data.tensors.special import EOS, PAD
 from regard.exchange.importing.generation import search_settings
 from regard.exchange.importing.marian_model import import_marian
-from regard.nn.positions import sinusoids
+from regard.nn.positions.sinusoidal import sinusoids
 from regard.search import Beam
 
 Command = Callable[..., Any]

@@ -57,7 +57,8 @@ def estimator_of(case: Case) -> Estimator:
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
-    given |= {"min_length": 3} if case.toy == "transduce" else {}
+    generates = case.toy in ("transduce", "language-model") and not fills_gaps(case)
+    given |= {"min_length": 3} if generates else {}
     return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
 
 

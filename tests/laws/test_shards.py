@@ -74,7 +74,7 @@ def test_noise_repeats(case: Case) -> None:
 @pytest.mark.parametrize("norm", ["batch", "power"])
 def test_norms_of_the_batch_keep_it_whole(norm: str) -> None:
     """Two threads do as one: they would normalize by the statistics of half of the rows."""
-    case = next(case for case in all_cases("transduce") if f"encoder.norm.kind={norm}" in case.name)
+    case = next(case for case in all_cases("transduce") if f"norm.kind={norm}" in case.name)
     run, found = built(case), []
     for threads in (1, 2):
         torch.manual_seed(5)
