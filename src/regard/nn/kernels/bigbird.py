@@ -27,6 +27,7 @@ from regard.nn.kernels.windows import (
     neighbors,
     pad_blocks,
     query_blocks,
+    with_first,
 )
 
 
@@ -75,13 +76,9 @@ class BigBirdAttention(DenseAttention):
             return super().forward(q, k, v, mask, past)
         keys, values = repeat_heads(k, q.shape[1]), repeat_heads(v, q.shape[1])
         out = self._sparse(q, keys, values, mask)
-        count = min(self.blocks.first * self.blocks.size, q.shape[2])
+        count = self.blocks.first * self.blocks.size
         if count and not self.causal:
-            at = torch.arange(q.shape[2], device=q.device)
-            real = at[None] >= 0 if mask.real is None else mask.real
-            blocks = [q[:, :, :count], keys, values]
-            first = attend_blocks(blocks, real[:, None], mask.positions, at[:count], at[None])
-            out = torch.cat([first, out[:, :, count:]], 2)
+            out = with_first(out, [q[:, :, :count], keys, values], mask)
         return out, self.first_cache(k, v)
 
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:

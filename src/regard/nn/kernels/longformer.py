@@ -29,6 +29,7 @@ from regard.nn.kernels.windows import (
     neighbors,
     pad_blocks,
     query_blocks,
+    with_first,
 )
 
 
@@ -61,13 +62,8 @@ class LongformerAttention(DenseAttention):
         keys, values = repeat_heads(k, q.shape[1]), repeat_heads(v, q.shape[1])
         out = self._sparse(q, keys, values, mask)
         if extra:
-            count = min(self.tokens, q.shape[2])
             queries, global_keys = extra
-            at = torch.arange(q.shape[2], device=q.device)
-            real = at[None] >= 0 if mask.real is None else mask.real
-            blocks = [queries[:, :, :count], global_keys, values]
-            first = attend_blocks(blocks, real[:, None], mask.positions, at[:count], at[None])
-            out = torch.cat([first, out[:, :, count:]], 2)
+            out = with_first(out, [queries[:, :, : self.tokens], global_keys, values], mask)
         return out, self.first_cache(k, v)
 
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.nn.kernels.kernel import full_precision
+from regard.nn.kernels.kernel import AttentionMask, full_precision, real_keys
 from regard.nn.positions import Position
 
 
@@ -88,3 +88,14 @@ def attend_blocks(
     with torch.autocast(q.device.type, enabled=False):
         mask = mask.to(q.dtype) if mask.is_floating_point() else mask
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def with_first(out: Tensor, blocks: Sequence[Tensor], mask: AttentionMask) -> Tensor:
+    """Return the output (R, H, n, K), with first positions that attend to all positions.
+
+    blocks: queries (R, H, count, K) of the first positions, keys and values (R, H, n, K) of all.
+    """
+    count, at = blocks[0].shape[2], torch.arange(out.shape[2], device=out.device)
+    real = real_keys(blocks[1], mask)[:, None]
+    first = attend_blocks(blocks, real, mask.positions, at[:count], at[None])
+    return torch.cat([first, out[:, :, count:]], 2)
