@@ -16,9 +16,9 @@ class DataStats:
     tokens: number of tokens of all examples, source and target. outputs: size of the target
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
-    text). inputs: size of the source vocabulary (0: unknown). source: kind of input.
-    target_tokens: number of target tokens (0: none, or unknown). machine: speed of this machine.
-    budget: training time in seconds (0: unlimited).
+    text). grid: height and width of images. inputs: size of the source vocabulary (0: unknown).
+    source: kind of input. target_tokens: number of target tokens (0: none, or unknown).
+    machine: speed of this machine. budget: training time in seconds (0: unlimited).
     """
 
     examples: int
@@ -27,6 +27,7 @@ class DataStats:
     subwords: bool
     labels: bool = False
     vectors: int = 0
+    grid: tuple[int, int] = (0, 0)
     inputs: int = 0
     source: str = "text"
     target_tokens: int = 0

@@ -1,4 +1,4 @@
-"""The registries of inputs (text, words, vectors) and frontends: the unions of their options.
+"""The registries of inputs (text, words, vectors, image) and frontends: unions of their options.
 
 An input encodes sources as numbers. A frontend is the module that turns these into vectors.
 """
@@ -12,14 +12,26 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
+from regard.inputs.image_frontends import (
+    FlatFrontendOptions,
+    GridFrontendOptions,
+    PatchFrontendOptions,
+)
+from regard.inputs.images import Images
 from regard.inputs.input import Input, InputOptions
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import VectorFrontendOptions, Vectors
 from regard.inputs.words import WordFrontendOptions, WordInput, Words
 
-Inputs = Annotated[Text | Words | Vectors, Field(discriminator="kind")]
+Inputs = Annotated[Text | Words | Vectors | Images, Field(discriminator="kind")]
 Frontends = Annotated[
-    TokenEmbedderOptions | WordFrontendOptions | VectorFrontendOptions, Field(discriminator="kind")
+    TokenEmbedderOptions
+    | WordFrontendOptions
+    | VectorFrontendOptions
+    | GridFrontendOptions
+    | FlatFrontendOptions
+    | PatchFrontendOptions,
+    Field(discriminator="kind"),
 ]
 
 
@@ -60,16 +72,20 @@ def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
     return WordInput(tokenizer, chars)
 
 
-def default_frontend(kind: str) -> FrontendOptions:
-    """Return the default frontend for an input of this kind."""
+def default_frontend(kind: str, encoder: Any = None) -> FrontendOptions:
+    """Return the default frontend for an input of this kind and the options of an encoder.
+
+    encoder: its `uses` and `direct` decide between several frontends.
+    """
     kinds: Any = kinds_of(Frontends).values()
-    return next(one() for one in kinds if one.reads == kind)
+    uses, direct = (encoder.uses, encoder.direct) if encoder else (frozenset(), False)
+    return next(one() for one in kinds if one.reads == kind and one.suits(uses, direct))
 
 
-def check_frontend(frontend: FrontendOptions, kind: str) -> None:
+def check_frontend(frontend: FrontendOptions, kind: str, encoder: Any = None) -> None:
     """Raise UserError if the frontend does not read inputs of this kind."""
     if frontend.reads != kind:
         raise UserError(
             f"model.frontend.kind={frontend.kind}: reads {frontend.reads}, found {kind}",
-            help=f"use {default_frontend(kind).kind}",
+            help=f"use {default_frontend(kind, encoder).kind}",
         )

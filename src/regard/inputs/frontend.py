@@ -26,8 +26,11 @@ class Frontend(nn.Module, ABC):
 
     width: width D of the output vectors.
     table: token embedding, if any, to which an output layer may be tied.
+    one_shape: whether all sources have one shape and are read fast, so that predictions can be
+    computed for a fixed number of rows.
     """
 
+    one_shape: ClassVar[bool] = False
     width: int
     table: "Embedding | None" = None
 
@@ -48,13 +51,19 @@ class FrontendOptions(Options):
 
     exports: inference engines that support the frontend.
     reads: kind of input.
-    carries: outputs besides vectors (`bias`, `edges`), which the encoder must support.
+    carries: outputs besides vectors (`bias`, `edges`) or instead of them (`grid`), which the
+    encoder must support.
     """
 
     exports: ClassVar[frozenset[str]] = frozenset()
     reads: ClassVar[str]
     carries: ClassVar[frozenset[str]] = frozenset()
     kind: str
+
+    @classmethod
+    def suits(cls, uses: frozenset[str], direct: bool) -> bool:
+        """Return whether this is a default for encoders. uses, direct: as in `EncoderOptions`."""
+        return True
 
     @property
     def spelled(self) -> bool:

@@ -21,13 +21,20 @@ from regard.data.tensors.padded import Padded
 class InputShape(NamedTuple):
     """The sizes that determine the frontend of an input.
 
-    kind: kind of input. size: vocabulary size, or numbers per vector.
+    kind: kind of input. size: vocabulary size, numbers per vector, or channels of an image.
     characters: size of the character vocabulary, if the input consists of words.
+    grid: height and width of an image.
     """
 
     kind: str
     size: int
     characters: int = 0
+    grid: tuple[int, int] = (0, 0)
+
+    @property
+    def values(self) -> int:
+        """The numbers per vector or image."""
+        return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
 
 
 class Input(ABC):
@@ -38,6 +45,7 @@ class Input(ABC):
     sequential: whether a source has several positions.
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
+    written: whether `text` contains the entire source; otherwise it is a name, such as a path.
     """
 
     kind: ClassVar[str]
@@ -45,6 +53,7 @@ class Input(ABC):
     sequential: ClassVar[bool] = True
     whole_words: bool = False
     characters: bool = False
+    written: ClassVar[bool] = True
 
     @classmethod
     def like(cls, other: "Input") -> Self:

@@ -137,6 +137,8 @@ def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class VectorFrontend(Frontend):
     """A frontend that returns vectors unchanged or projected to the width of the encoder."""
 
+    one_shape: ClassVar[bool] = True
+
     def __init__(self, adapt: nn.Module, width: int) -> None:
         super().__init__()
         self.adapt = adapt

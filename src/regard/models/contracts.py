@@ -95,7 +95,15 @@ class EncoderOptions(NetworkOptions):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Return which of `bias` and `edges` of a `Padded` input the encoder uses."""
+        """Return which of `bias` and `edges` of a `Padded` input the encoder uses.
+
+        `grid`: the encoder reads images (B, H, W, C).
+        """
+        return frozenset()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Return what a frontend must carry so that the encoder can read its output."""
         return frozenset()
 
     @property
@@ -111,6 +119,11 @@ class EncoderOptions(NetworkOptions):
 
 def incompatibility(frontend: FrontendOptions, encoder: EncoderOptions) -> str | None:
     """Return the reason why an encoder does not support a frontend, or None."""
+    if missing := encoder.needs - frontend.carries:
+        return (
+            f"model.encoder.kind={encoder.kind} needs a {' and a '.join(sorted(missing))}, which "
+            f"model.frontend.kind={frontend.kind} does not have; use another frontend or encoder"
+        )
     lost = frontend.carries - encoder.uses
     if not lost:
         return None
@@ -132,8 +145,8 @@ def build_frontend(
     frontend: options, by default those for this kind of input.
     width, scale: width of the vectors and factor of embeddings, by default those of the encoder.
     """
-    frontend = frontend or default_frontend(shape.kind)
-    check_frontend(frontend, shape.kind)
+    frontend = frontend or default_frontend(shape.kind, encoder)
+    check_frontend(frontend, shape.kind, encoder)
     if problem := incompatibility(frontend, encoder):
         raise UserError(problem)
     assert encoder.width and encoder.dropout is not None

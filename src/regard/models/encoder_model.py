@@ -15,7 +15,6 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
-from regard.inputs.vectors import VectorFrontend
 from regard.models.contracts import build_frontend
 from regard.models.encoders import SourceModelOptions
 from regard.models.fixed_rows import FixedRows
@@ -41,7 +40,7 @@ class EncoderModel(nn.Module):
 
     def fast(self) -> FixedRows | None:
         """Return the model with a fixed number of rows if it reads vectors."""
-        return FixedRows(self) if isinstance(self.frontend, VectorFrontend) else None
+        return FixedRows(self) if getattr(self.frontend, "one_shape", False) else None
 
 
 class NoPooling(nn.Module):

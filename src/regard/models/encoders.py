@@ -61,5 +61,5 @@ class SourceModelOptions(ModelOptions):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
-            usual = default_frontend(stats.source).model_dump()
+            usual = default_frontend(stats.source, self.encoder).model_dump()
             yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -12,6 +12,7 @@ from regard.core.options import AutoSetting
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.images import read_images, with_labels
 from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
@@ -44,6 +45,8 @@ class ClassifyOptions(TaskOptions):
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts or vectors of a file with their labels."""
         columns = spec.source_column, spec.target_column
+        if (images := read_images(spec)) is not None:
+            return with_labels(images)
         if looks_like_vectors(spec.file(), *columns):
             return read_vectors(spec.file(), *columns, labels=True)[0]
         return check_not_streamed(

@@ -70,7 +70,8 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         outputs,
         source.whole_words,
         labels=labels,
-        vectors=0 if source.sequential else source.shape.size,
+        vectors=0 if source.sequential else source.shape.values,
+        grid=source.shape.grid,
         source=source.kind,
     )
 

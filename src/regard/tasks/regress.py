@@ -17,10 +17,10 @@ from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
-from regard.data.corpus.ragged import Ragged
 from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.images import read_images, with_numbers
 from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
@@ -51,6 +51,8 @@ class RegressOptions(TaskOptions):
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts or vectors of a file with their numbers."""
         columns = spec.source_column, spec.target_column
+        if (images := read_images(spec)) is not None:
+            return with_numbers(images)
         if looks_like_vectors(spec.file(), *columns):
             return read_vectors(spec.file(), *columns)[0]
         return check_not_streamed(spec, read_numbers(spec.file(), *columns))
@@ -144,8 +146,9 @@ class RegressTask(Task):
         linear = getattr(getattr(model, "encoder", None), "linear", False)
         if not linear or self.source.sequential or not objective.least_squares:
             return super().solve(model, corpus, objective)
-        assert isinstance(corpus, LabelCorpus) and isinstance(corpus.source, Ragged)
-        vectors, ones = corpus.source.flat.astype(np.float64), np.ones((len(corpus), 1))
+        assert isinstance(corpus, LabelCorpus)
+        vectors = corpus.source.all().data.flatten(1).double().numpy()
+        ones = np.ones((len(corpus), 1))
         inputs = np.hstack([vectors, ones])  # (N, F + 1)
         weights = np.linalg.lstsq(inputs, corpus.labels.astype(np.float64), rcond=None)[0]
         assert isinstance(model.head, LabelHead)

@@ -119,7 +119,8 @@ class TransduceTask(SequenceDecoding, Task):
             int(lengths.sum()),
             len(self.target),
             self.target.subwords,
-            inputs=shape.size,
+            inputs=0 if any(shape.grid) else shape.size,
+            grid=shape.grid,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
         )

@@ -40,6 +40,12 @@ def fitted(kind: Any) -> Input:
     return fit_input(Text(), kind.examples, "task.source", [])[0]
 
 
+def build(kind: Any, encoder: Any, shape: InputShape) -> Frontend:
+    """The frontend of an encoder, also of one that could not use all it gives."""
+    made: Frontend = kind().build(shape, encoder.width, encoder.scale, 0.0, encoder.direct)
+    return made
+
+
 def reading(kind: Any) -> Any:
     """The input that a frontend reads."""
     return next(one for one in INPUTS if one().kind == kind.reads)
@@ -98,7 +104,8 @@ def test_lengths_and_names_are_those_of_the_positions(kind: Any) -> None:
         assert len(rows.row(number)) == rows.lengths[number]
         if made.sequential:
             assert len(made.names(source)) == rows.lengths[number]
-        assert made.unknown(source) == () and made.parse(made.text(source)) == source
+        assert made.unknown(source) == ()
+        assert not made.written or made.parse(made.text(source)) == source
 
 
 @each_input
@@ -129,15 +136,20 @@ def test_a_loaded_input_reads_the_same(kind: Any, tmp_path: Path) -> None:
 def test_rows_and_padding_are_invisible_to_each_other(kind: Any, encoder: Any) -> None:
     made = fitted(reading(kind))
     torch.manual_seed(0)
-    frontend: Frontend = build_frontend(kind(), encoder, made.shape).eval()
+    frontend = build(kind, encoder, made.shape).eval()
     sources = reading(kind).examples
     found = frontend(made.batch(sources))
     assert found.data.shape[-1] == frontend.width and found.shared is None
     assert found.data.is_floating_point()
     for row in range(len(sources)):
         alone = frontend(made.batch(sources[row : row + 1]))
+        if found.data.dim() > 3:  # a grid
+            torch.testing.assert_close(found.data[row], alone.data[0])
+            continue
         mask = found.mask[row]
         torch.testing.assert_close(found.data[row][mask], alone.data[0][alone.mask[0]])
+    if any(made.shape.grid):
+        return  # images have no padding
     padded = frontend(stuffed(made.batch(sources)))
     torch.testing.assert_close(padded.data[padded.mask], found.data[found.mask])
 
@@ -145,7 +157,9 @@ def test_rows_and_padding_are_invisible_to_each_other(kind: Any, encoder: Any) -
 @each_frontend
 def test_its_gradients_reach_all_its_weights(kind: Any) -> None:
     made = fitted(reading(kind))
-    frontend = build_frontend(kind(), ENCODERS[0], made.shape)
+    frontend = build(kind, ENCODERS[0], made.shape)
+    if not list(frontend.parameters()):
+        return
     found = frontend(made.batch(reading(kind).examples))
     found.data[found.mask].square().sum().backward()
     assert all(weight.grad is not None for weight in frontend.parameters())

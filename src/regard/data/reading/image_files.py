@@ -1,0 +1,26 @@
+"""Read images from files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from regard.core.errors import UserError
+from regard.core.formatting import size
+from regard.data.reading.images import Image, decode_image
+from regard.data.reading.lines import missing_file, readable_os_errors
+
+MAX_FILE = 256 * 1024**2  # bytes of an image file
+
+
+def read_image(path: str, changes: Counter[str] | None = None) -> Image:
+    """Return the image in a file. changes: counts what was converted."""
+    if not Path(path).exists():
+        raise UserError(missing_file(path))
+    if Path(path).is_dir():
+        raise UserError(f"{path}: expected an image, found a folder")
+    with readable_os_errors(path), open(path, "rb") as stream:
+        data = stream.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise UserError(f"{path}: expected an image of at most {size(MAX_FILE)}")
+    return decode_image(data, path, changes)
