@@ -26,9 +26,11 @@ class Frontend(nn.Module, ABC):
 
     width: width D of the output vectors.
     table: token embedding, if any, to which an output layer may be tied.
+    grid: height and width of the images (B, H, W, D) that it returns instead of (B, S, D).
     """
 
     width: int
+    grid: tuple[int, int] = (0, 0)
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
