@@ -56,7 +56,8 @@ def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
         names.append("split_column")
     if not (spec.source_column or spec.target_column):
         names += ["source_column", "target_column"]
-    return replace(spec, **{name: getattr(spec, name) or trained.get(name) for name in names})
+    found: dict[str, Any] = {name: getattr(spec, name) or trained.get(name) for name in names}
+    return replace(spec, **found)
 
 
 def read_config(folder: Path) -> Config:
