@@ -66,7 +66,7 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
 
 @pytest.mark.parametrize("norm", ["batch", "power"])
 def test_running_statistics_are_resumed(norm: str, tmp_path: Path) -> None:
-    """They are saved with the weights, and an average of weights goes with the last of them."""
+    """They are saved with the weights. An average of weights has statistics of its own."""
     side = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "norm": norm}
     options = EncoderDecoderOptions.model_validate({"encoder": side, "decoder": side})
     config = config_of(options, {"steps": 5, "average": {"kind": "ema"}})

@@ -20,6 +20,10 @@ def check(
     dev_target: option.DevTarget = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
+    split_column: option.SplitColumn = None,
+    edges: option.EdgesFile = None,
+    id_column: option.IdColumn = None,
+    graph_column: option.GraphColumn = None,
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Report how many pairs task.max_length=N would skip.")
     ] = None,
@@ -41,7 +45,13 @@ def check(
         raise UserError("--max-length: only supported for --task transduce")
     given = [*(settings or []), *([f"task.max_length={max_length}"] if max_length else [])]
     config = load_config(None, [f"task.kind={task or 'transduce'}", *given])
-    spec = DataSpec(data, source, target, source_column, target_column)
+    spec = DataSpec(
+        *(data, source, target, source_column, target_column),
+        split_column=split_column,
+        edges=edges,
+        id_column=id_column,
+        graph_column=graph_column,
+    )
     held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")
     opened = config.task.open(spec, held)
     kept, skipped = config.task.trainable(opened.train)

@@ -85,6 +85,32 @@ SourceColumn = Annotated[
 TargetColumn = Annotated[
     str | None, typer.Option(help="Target column, by 1-based index or header name.")
 ]
+SplitColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with the split of each row (train, dev), by 1-based index or header name."
+    ),
+]
+Split = Annotated[
+    str | None, typer.Option(help="Use only the rows with this split in --split-column.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with the names of graph nodes, by 1-based index or header name."),
+]
+EdgesFile = Annotated[
+    str | None,
+    typer.Option(
+        "--edges",
+        help="Edges of a graph whose nodes are the rows of DATA: two node names per line, and "
+        "optionally a relation.",
+        callback=check_file,
+    ),
+]
+GraphColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with the graph of each node, if DATA has several graphs."),
+]
 TaskName = Annotated[
     str | None,
     typer.Option(

@@ -18,6 +18,11 @@ def evaluate(
     target: option.TargetFile = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
+    split_column: option.SplitColumn = None,
+    split: option.Split = None,
+    edges: option.EdgesFile = None,
+    id_column: option.IdColumn = None,
+    graph_column: option.GraphColumn = None,
     beam: option.Beam = None,
     batch_size: option.BatchSize = 64,
     engine: option.EngineName = None,
@@ -38,7 +43,14 @@ def evaluate(
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     task, config = predictor.task, predictor.config
-    spec = DataSpec(data, source, target, source_column, target_column)
+    spec = DataSpec(
+        *(data, source, target, source_column, target_column),
+        split_column=split_column,
+        split=split,
+        edges=edges,
+        id_column=id_column,
+        graph_column=graph_column,
+    )
     spec = trained_columns(spec, predictor.folder)
     pairs, notes = open_test(spec, config.task.read, config.task.kind)
     for line in notes:

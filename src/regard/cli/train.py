@@ -18,6 +18,10 @@ def train(
     dev_target: option.DevTarget = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
+    split_column: option.SplitColumn = None,
+    edges: option.EdgesFile = None,
+    id_column: option.IdColumn = None,
+    graph_column: option.GraphColumn = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -70,7 +74,13 @@ def train(
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
     limits = [f"training.{key}={value}" for key, value in options.items() if value is not None]
     args = TrainArgs(
-        data=DataSpec(data, source, target, source_column, target_column),
+        data=DataSpec(
+            *(data, source, target, source_column, target_column),
+            split_column=split_column,
+            edges=edges,
+            id_column=id_column,
+            graph_column=graph_column,
+        ),
         dev=DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
         settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *limits],

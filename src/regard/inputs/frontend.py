@@ -28,10 +28,12 @@ class Frontend(nn.Module, ABC):
     table: token embedding, if any, to which an output layer may be tied.
     one_shape: whether all sources have one shape and are read fast, so that predictions can be
     computed for a fixed number of rows.
+    grid: height and width of the images (B, H, W, D) that it returns instead of (B, S, D).
     """
 
     one_shape: ClassVar[bool] = False
     width: int
+    grid: tuple[int, int] = (0, 0)
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:

@@ -81,9 +81,10 @@ class FlatFrontendOptions(ImageFrontendOptions):
 class GridFrontend(ImageFrontend):
     """The images themselves (B, H, W, C), for encoders that read grids."""
 
-    def __init__(self, augment: Augment, channels: int) -> None:
+    def __init__(self, augment: Augment, channels: int, grid: tuple[int, int]) -> None:
         super().__init__(augment)
         self.width = channels
+        self.grid = grid
 
     def embed(self, pixels: Tensor, source: Padded) -> Padded:
         """Return the images (B, H, W, C) unchanged."""
@@ -103,7 +104,7 @@ class GridFrontendOptions(ImageFrontendOptions):
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> GridFrontend:
-        return GridFrontend(self.augment, shape.size)
+        return GridFrontend(self.augment, shape.size, shape.grid)
 
 
 class PatchFrontend(ImageFrontend):

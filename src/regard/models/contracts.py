@@ -95,15 +95,12 @@ class EncoderOptions(NetworkOptions):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Return which of `bias` and `edges` of a `Padded` input the encoder uses.
-
-        `grid`: the encoder reads images (B, H, W, C).
-        """
+        """Return which of `bias`, `edges` and `grid` of a `Padded` input the encoder uses."""
         return frozenset()
 
     @property
     def needs(self) -> frozenset[str]:
-        """Return what a frontend must carry so that the encoder can read its output."""
+        """Return which of them the encoder requires, so that a frontend must pass them on."""
         return frozenset()
 
     @property
@@ -116,15 +113,28 @@ class EncoderOptions(NetworkOptions):
         assert self.width
         return self.width
 
+    def output_for(self, frontend: Frontend) -> int:
+        """Return the output width for a frontend."""
+        return self.output(frontend.width)
+
+    def build(self, inputs: int | None = None) -> Any:
+        """Return the encoder for inputs of this width. Sizes must be set."""
+        raise NotImplementedError
+
+    def build_for(self, frontend: Frontend) -> Any:
+        """Return the encoder for the outputs of a frontend. Sizes must be set."""
+        return self.build(frontend.width)
+
 
 def incompatibility(frontend: FrontendOptions, encoder: EncoderOptions) -> str | None:
     """Return the reason why an encoder does not support a frontend, or None."""
-    if missing := encoder.needs - frontend.carries:
-        return (
-            f"model.encoder.kind={encoder.kind} needs a {' and a '.join(sorted(missing))}, which "
-            f"model.frontend.kind={frontend.kind} does not have; use another frontend or encoder"
-        )
     lost = frontend.carries - encoder.uses
+    missing = encoder.needs - frontend.carries
+    if missing:
+        return (
+            f"model.encoder.kind={encoder.kind} reads a {' and '.join(sorted(missing))}, but "
+            f"model.frontend.kind={frontend.kind} returns vectors; use another encoder or frontend"
+        )
     if not lost:
         return None
     return (

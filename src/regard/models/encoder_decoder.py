@@ -193,9 +193,9 @@ class EncoderDecoderOptions(SourceModelOptions):
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
         model: nn.Module = (decoder.model_class or EncoderDecoder)(
             frontend,
-            encoder.build(frontend.width),
+            encoder.build_for(frontend),
             embedding,
-            decoder.build(encoder.output(frontend.width), sizes[1]),
+            decoder.build(encoder.output_for(frontend), sizes[1]),
             OutputLayer(weight, self.output_bias),
         )
         return model

@@ -182,9 +182,9 @@ class TaggerOptions(SourceModelOptions):
         encoder: Any = self.encoder  # sizes must be set
         # The order of initialization determines the weights.
         frontend = build_frontend(self.frontend, encoder, shape)
-        width = encoder.output(frontend.width)
+        width = encoder.output_for(frontend)
         head = (CrfHead if self.head == "crf" else LabelHead)(width, outputs)
-        return EncoderModel(frontend, encoder.build(frontend.width), NoPooling(), head)
+        return EncoderModel(frontend, encoder.build_for(frontend), NoPooling(), head)
 
 
 class PooledOptions(SourceModelOptions):
@@ -244,5 +244,5 @@ class PooledOptions(SourceModelOptions):
                 help="use mean, max or attention",
             )
         frontend = build_frontend(self.frontend, encoder, shape)
-        body, width = encoder.build(frontend.width), encoder.output(frontend.width)
+        body, width = encoder.build_for(frontend), encoder.output_for(frontend)
         return EncoderModel(frontend, body, POOLS[self.pooling](width), LabelHead(width, outputs))

@@ -1,5 +1,6 @@
 """Configuration, version and data of a run folder."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,20 @@ def trained_on(folder: Path) -> dict[str, Any]:
 
 
 def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
-    """Return the data spec with the columns of the training data, unless the spec names columns."""
-    named = spec.source_column or spec.target_column
-    if named or spec.data is None or is_builtin(spec.data):
+    """Return the data spec with the columns of the training data, unless the spec names columns.
+
+    The column of splits is used if the spec names a split or the training data itself.
+    """
+    if spec.data is None or is_builtin(spec.data):
         return spec
     trained = trained_on(folder)
-    source, target = trained.get("source_column"), trained.get("target_column")
-    return replace(spec, source_column=source, target_column=target)
+    names = ["id_column", "graph_column"]
+    if spec.split or os.path.abspath(spec.data) == trained.get("data"):
+        names.append("split_column")
+    if not (spec.source_column or spec.target_column):
+        names += ["source_column", "target_column"]
+    found: dict[str, Any] = {name: getattr(spec, name) or trained.get(name) for name in names}
+    return replace(spec, **found)
 
 
 def read_config(folder: Path) -> Config:

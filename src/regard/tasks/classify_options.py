@@ -47,8 +47,9 @@ class ClassifyOptions(TaskOptions):
         columns = spec.source_column, spec.target_column
         if (images := read_images(spec)) is not None:
             return with_labels(images)
-        if looks_like_vectors(spec.file(), *columns):
-            return read_vectors(spec.file(), *columns, labels=True)[0]
+        if looks_like_vectors(spec.file(), *columns, spec.other_columns):
+            others = spec.other_columns
+            return read_vectors(spec.file(), *columns, labels=True, others=others)[0]
         return check_not_streamed(
             spec, read_labeled(spec.file(), *columns, separator=self.label_separator)
         )

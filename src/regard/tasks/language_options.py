@@ -12,7 +12,7 @@ from regard.core.options import AutoSetting
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
-from regard.data.sources.open import DataSpec, TrainDev
+from regard.data.sources.open import DataSpec, TrainDev, read_train_dev
 from regard.data.tokenizers.build import build_tokenizer, load_table, load_tokenizer
 from regard.data.tokenizers.tokenizer import count_tokens
 from regard.inputs.tokenizers import choose_size
@@ -64,8 +64,9 @@ class LanguageModelOptions(TaskOptions):
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Return the training set and the dev set. Default dev set: the last tenth of the text."""
-        read = self.read(spec)
-        data = TrainDev(read.name, read.pairs, [], list(read.notes))
+        data = read_train_dev(spec, dev, self.read)
+        if data.dev:
+            return data
         if dev.is_given():
             read = self.read(dev)
             data.dev, data.notes = list(read.pairs), [*data.notes, *read.notes]

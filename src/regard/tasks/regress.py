@@ -53,8 +53,8 @@ class RegressOptions(TaskOptions):
         columns = spec.source_column, spec.target_column
         if (images := read_images(spec)) is not None:
             return with_numbers(images)
-        if looks_like_vectors(spec.file(), *columns):
-            return read_vectors(spec.file(), *columns)[0]
+        if looks_like_vectors(spec.file(), *columns, spec.other_columns):
+            return read_vectors(spec.file(), *columns, others=spec.other_columns)[0]
         return check_not_streamed(spec, read_numbers(spec.file(), *columns))
 
     def fit(

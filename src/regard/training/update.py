@@ -22,7 +22,7 @@ from regard.optim import gradient_noise
 from regard.optim.precision import MIN_SCALE, autocast, rescale
 from regard.search import Search, SearchRequest
 from regard.training.run import Run
-from regard.training.shards import backward
+from regard.training.shards import backward, needs_batch
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
     """
     context = Context(progress, run.state.step, partial(decode, run))
     single = parallel.world_size() == 1 and run.device.type == "cpu"
-    threads = torch.get_num_threads() if single else 1
+    # A batch that cannot be split is computed with torch's own threads inside each operation.
+    threads = torch.get_num_threads() if single and not needs_batch(run.model) else 1
     run.model.train()
     with single_threaded_torch() if threads > 1 else contextlib.nullcontext():
         micro = [_prepared(run, one, context) for one in micro]

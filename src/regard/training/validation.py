@@ -23,6 +23,7 @@ from regard.training.log import ValidationResult, append
 from regard.training.loop import progress_fraction
 from regard.training.run import Run
 from regard.training.search_tuning import save_tuning, tune_search
+from regard.training.statistics import recomputed_statistics
 from regard.training.update import divergence_help
 from regard.views.report import update_report
 
@@ -138,7 +139,8 @@ def averaged(run: Run) -> Iterator[None]:
         for weight, value in zip(weights, values, strict=True):
             weight.copy_(value)
         try:
-            yield
+            with recomputed_statistics(run):
+                yield
         finally:
             for weight, value in zip(weights, originals, strict=True):
                 weight.copy_(value)

@@ -38,16 +38,18 @@ def read_vectors(
     source_column: str | None = None,
     target_column: str | None = None,
     labels: bool = False,
+    others: Sequence[str] = (),
 ) -> tuple[Pairs, list[str], list[str]]:
     """Return vectors with their targets, the feature names, and the target names.
 
     By default, the target is the last column, and the features are all other columns. labels:
-    whether the target is a tuple of one label instead of numbers.
+    whether the target is a tuple of one label instead of numbers. others: columns that are not
+    features, such as that of the split.
     """
     text, notes = read_text(path, "rows of numbers")
     shown = show_path(path)
     rows = recognize(path, text, notes).read_rows(shown, text, notes)
-    table = _find_table(shown, rows, source_column, target_column)
+    table = _find_table(shown, rows, source_column, target_column, others)
     if labels and len(table.target) > 1:
         raise UserError(f"--target-column {target_column}: expected one column of labels")
     line, first = rows[0]
@@ -66,7 +68,10 @@ def read_vectors(
 
 
 def looks_like_vectors(
-    path: str, source_column: str | None = None, target_column: str | None = None
+    path: str,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    others: Sequence[str] = (),
 ) -> bool:
     """Return whether the first rows of a CSV or TSV file have numbers in all feature columns.
 
@@ -82,7 +87,7 @@ def looks_like_vectors(
     found = recognize(path, text, [])
     try:
         rows = found.read_rows(path, text, [])
-        table = _find_table(path, rows, source_column, target_column)
+        table = _find_table(path, rows, source_column, target_column, others)
     except UserError:
         return False  # the actual reader raises the error again
     cells = [
@@ -116,19 +121,21 @@ def numbers(
 
 
 def _find_table(
-    path: str, rows: list[Row], source: str | None, target: str | None
+    path: str, rows: list[Row], source: str | None, target: str | None, others: Sequence[str]
 ) -> VectorColumns:
     """Return the feature and target columns.
 
     The first row is a header if the user chose a column by name, or if it names a feature.
     """
     line, first = rows[0]
+    skipped = [find_columns(path, line, "split", other, first) for other in others]
+    used = [at for at in range(len(first)) if all(at not in columns for columns, _ in skipped)]
     targets, target_named = (
-        find_columns(path, line, "target", target, first) if target else ((len(first) - 1,), False)
+        find_columns(path, line, "target", target, first) if target else (tuple(used[-1:]), False)
     )
-    others = tuple(column for column in range(len(first)) if column not in targets)
+    rest = tuple(column for column in used if column not in targets)
     features, source_named = (
-        find_columns(path, line, "source", source, first) if source else (others, False)
+        find_columns(path, line, "source", source, first) if source else (rest, False)
     )
     for side, columns in (("source", features), ("target", targets)):
         if max(columns, default=0) >= len(first):
@@ -143,7 +150,8 @@ def _find_table(
             f"{path}: column {min(both) + 1} is both feature and target",
             help="choose with --source-column and --target-column",
         )
-    header = source_named or target_named or any(is_name(first[column]) for column in features)
+    named = source_named or target_named or any(is_named for _, is_named in skipped)
+    header = named or any(is_name(first[column]) for column in features)
     count = Counter(len(cells) for _, cells in rows).most_common(1)[0][0]
     names = [name.strip() for name in first] if header else [str(n + 1) for n in range(count)]
     return VectorColumns(features, targets, names, header)

@@ -72,7 +72,7 @@ class PowerNorm(Norm):
 
     def __init__(self, width: int, decay: float) -> None:
         super().__init__()
-        self.decay = decay
+        self.decay, self.momentum = decay, 1 - decay
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.power: Tensor
@@ -90,7 +90,7 @@ class PowerNorm(Norm):
         first = int(self.batches) == 0
         root = ((square if first else self.power) + EPS).sqrt()
         with torch.no_grad():
-            self.power.lerp_(square, 1.0 if first else 1 - self.decay)
+            self.power.lerp_(square, 1.0 if first else self.momentum)
             self.batches += 1
         normal: Tensor = PowerFunction.apply(x, root, real, self.pull, self.decay)
         return normal * self.weight + self.bias

@@ -21,7 +21,8 @@ class Norm(nn.Module, ABC):
     """Base class of norms.
 
     needs_batch: whether the norm computes statistics over the batch in training. The batch is then
-    not split among threads. Statistics are buffers, which are saved with the weights.
+    not split among threads. Statistics are buffers, which are saved with the weights. Such a norm
+    has an attribute `momentum`, the weight of a batch in its running statistics.
     """
 
     needs_batch: ClassVar[bool] = False
