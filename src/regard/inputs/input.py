@@ -6,7 +6,7 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -38,6 +38,14 @@ class InputShape(NamedTuple):
         return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
 
 
+class NamedSources(NamedTuple):
+    """Sources in a file or folder that is no text, read one by one. notes: for the user."""
+
+    names: Sequence[str]
+    read: Callable[[str], Any]
+    notes: list[str]
+
+
 class Input(ABC):
     """Base class of inputs, which encode sources.
 
@@ -47,6 +55,7 @@ class Input(ABC):
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
+    placeholder: stands for a source in commands that are shown.
     """
 
     kind: ClassVar[str]
@@ -55,6 +64,7 @@ class Input(ABC):
     whole_words: bool = False
     characters: bool = False
     written: ClassVar[bool] = True
+    placeholder: ClassVar[str] = "TEXT"
 
     @classmethod
     def like(cls, other: "Input") -> Self:
@@ -91,6 +101,20 @@ class Input(ABC):
     def parse(self, text: str) -> Any:
         """Return the source that a line of text represents."""
         return text
+
+    def locate(self, text: str, input: str) -> str:
+        """Return a line of an input file as a text to parse, such as a path that was relative.
+
+        input: path of the input file.
+        """
+        return text
+
+    def read_file(self, path: str, column: str | None = None) -> "NamedSources | None":
+        """Return the sources in a file or folder; None if each line of the file is a source.
+
+        column: name of the array or column, if the user or the training data chose one.
+        """
+        return None
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""

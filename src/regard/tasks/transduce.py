@@ -125,6 +125,10 @@ class TransduceTask(SequenceDecoding, Task):
             target_tokens=int(lengths[:, 1].sum()),
         )
 
+    def parse(self, text: str) -> Any:
+        """Parse an input line into a source: a text, or the name of a file."""
+        return self.source.parse(text)
+
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:
         """Return the forward pass over the output of the search, or over a given target."""
         return transducer_pass(request)
