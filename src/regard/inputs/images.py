@@ -17,6 +17,7 @@ from regard.core.field_types import Deviations, Numbers
 from regard.core.files import corrupted, read_fields, write_json
 from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting
+from regard.data.checks.check_images import ImageStats, image_stats
 from regard.data.corpus.image_rows import ImageRows
 from regard.data.reading.idx import is_idx, read_arrays
 from regard.data.reading.image_arrays import is_npz
@@ -50,6 +51,7 @@ class ImageInput(Input):
     sequential = False
     written = False
     placeholder = "FILE"
+    plural = "images"
 
     def __init__(
         self,
@@ -123,6 +125,9 @@ class ImageInput(Input):
             names = show_names(path.name for path in others)
             notes.append(f"skipped: {count_noun(len(others), 'file')} that are no images: {names}")
         return NamedSources([str(path) for path in files], self.parse, notes)
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
+        return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
 
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""

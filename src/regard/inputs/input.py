@@ -15,6 +15,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
+from regard.data.checks.check_frame import MediaStats
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
 
@@ -55,7 +56,7 @@ class Input(ABC):
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
-    placeholder: stands for a source in commands that are shown.
+    placeholder: stands for a source in commands that are shown. plural: noun for sources.
     """
 
     kind: ClassVar[str]
@@ -65,6 +66,7 @@ class Input(ABC):
     characters: bool = False
     written: ClassVar[bool] = True
     placeholder: ClassVar[str] = "TEXT"
+    plural: ClassVar[str] = "texts"
 
     @classmethod
     def like(cls, other: "Input") -> Self:
@@ -114,6 +116,10 @@ class Input(ABC):
 
         column: name of the array or column, if the user or the training data chose one.
         """
+        return None
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> MediaStats | None:
+        """Return statistics of sources in files for the data check; None for other sources."""
         return None
 
     def text(self, source: Any) -> str:

@@ -190,7 +190,9 @@ class TransduceTask(SequenceDecoding, Task):
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """Return statistics of the data, and warnings about the data."""
         if self.tokenizer is None:
-            return check_sources(self.source.kind, self.lengths(train), len(dev))
+            sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+            media = self.source.media_stats(*sources)
+            return check_sources(self.source.kind, self.lengths(train), len(dev), media)
         sides = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:
