@@ -107,6 +107,14 @@ class ImageInput(Input):
         opened = open_image(data, name, media)
         return int(opened.height * opened.width)
 
+    def reads(self) -> dict[str, Any]:
+        height, width = self.size
+        sizes = {"height": height, "width": width, "channels": self.channels}
+        return super().reads() | sizes | {"mean": self.mean.round(1).tolist()}
+
+    def blank(self) -> Image:
+        return Image(np.zeros((*self.size, self.channels), np.uint8), "blank")
+
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""
         return max(1, len(source) // 4096)

@@ -108,6 +108,14 @@ class Input(ABC):
         """
         raise UserError(f"{name}: the model reads no files, but texts or numbers")
 
+    def reads(self) -> dict[str, Any]:
+        """Return what sources are, ready for JSON: the kind, and MIME types of files."""
+        return {"kind": self.kind, "media": sorted(self.media)}
+
+    def blank(self) -> Any:
+        """Return a source without content, such as a black image."""
+        return self.parse("")
+
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""
         return str(source)
