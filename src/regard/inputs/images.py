@@ -17,7 +17,15 @@ from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.image_rows import ImageRows
 from regard.data.reading.image_files import read_image
-from regard.data.reading.images import MAX_SIDE, Image, convert, show_shape
+from regard.data.reading.image_media import MEDIA
+from regard.data.reading.images import (
+    MAX_SIDE,
+    Image,
+    convert,
+    decode_image,
+    open_image,
+    show_shape,
+)
 from regard.inputs.input import Input, InputOptions, InputShape
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
@@ -43,6 +51,7 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    media = frozenset(MEDIA)
 
     def __init__(
         self,
@@ -90,6 +99,23 @@ class ImageInput(Input):
     def parse(self, text: str) -> Image:
         """Return the image in the file with this path."""
         return read_image(text)
+
+    def decode(self, data: bytes, media: str, name: str) -> Image:
+        """Return the image in the bytes of a file, with the size and channels of this input."""
+        return self._fitted(decode_image(data, name, media=media))
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return the number of pixels in the header of an image file."""
+        opened = open_image(data, name, media)
+        return int(opened.height * opened.width)
+
+    def reads(self) -> dict[str, Any]:
+        height, width = self.size
+        sizes = {"height": height, "width": width, "channels": self.channels}
+        return super().reads() | sizes | {"mean": self.mean.round(1).tolist()}
+
+    def blank(self) -> Image:
+        return Image(np.zeros((*self.size, self.channels), np.uint8), "blank")
 
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""
