@@ -19,6 +19,8 @@ from regard.data.tensors.special import EOS, MASK
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
 from regard.inputs.frontend import Embedding, Frontend
+from regard.models.fast_parallel import FastFillModel, FastFramesModel
+from regard.models.fast_transformer import FastParallelDecoder
 from regard.models.output_layer import OutputLayer
 from regard.models.transformer import Stack
 from regard.nn.capture_hooks import padding_mask
@@ -45,6 +47,12 @@ class ParallelDecoder(Stack):
                 x, _, _ = layer(self.embed(x, 0, number), memory, mask, key, None, real)
         out: Tensor = self.norm(x, real)
         return out
+
+
+    def fast(self) -> FastParallelDecoder | None:
+        """Return the fused decoder, if all modules support it."""
+        parts = self.fused()
+        return None if parts is None else FastParallelDecoder(*parts)
 
 
 class Split(nn.Module):
@@ -180,6 +188,10 @@ class FillModel(nn.Module):
         scores: LengthScores = self.length_classifier(state.memory["encoded"])
         return scores
 
+    def fast(self) -> FastFillModel:
+        """Return the fast path of this model, for decoding."""
+        return FastFillModel(self)
+
     def fill(self, tokens: Tensor, real: Tensor, state: State) -> Tensor:
         """Return the logits (R, T, V) at all positions of tokens (R, T), MASK where unknown.
 
@@ -221,6 +233,10 @@ class FramesModel(nn.Module):
         assert batch.source is not None
         frames = self.frames(batch.source)
         return Outputs(frames.data, frames=frames)
+
+    def fast(self) -> FastFramesModel:
+        """Return the fast path of this model, for decoding."""
+        return FastFramesModel(self)
 
     def frames(self, source: Padded) -> Padded:
         """Return the logits (B, u*S, V) of all frames, with their mask."""
