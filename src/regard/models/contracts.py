@@ -6,9 +6,12 @@ A frontend turns inputs into vectors. A side of a model is its encoder or its de
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
+from regard.data.corpus.corpora import Corpus
 from regard.inputs import check_frontend, default_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
@@ -34,6 +37,15 @@ class NetworkOptions(Options):
     gated: ClassVar[bool] = False
     gives: ClassVar[str] = "steps"
     model_class: ClassVar[Any] = None
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
+
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the network cannot learn, and why; None: it can learn all."""
+        return None
 
     @property
     def features(self) -> dict[str, Any]:
