@@ -22,7 +22,15 @@ from regard.data.corpus.image_rows import ImageRows
 from regard.data.reading.idx import is_idx, read_arrays
 from regard.data.reading.image_arrays import is_npz
 from regard.data.reading.image_files import IMAGES, read_image
-from regard.data.reading.images import MAX_SIDE, Image, convert, show_shape
+from regard.data.reading.image_media import MEDIA
+from regard.data.reading.images import (
+    MAX_SIDE,
+    Image,
+    convert,
+    decode_image,
+    open_image,
+    show_shape,
+)
 from regard.data.reading.media import show_names
 from regard.data.reading.media_folder import split_files
 from regard.data.reading.media_table import locate
@@ -52,6 +60,7 @@ class ImageInput(Input):
     written = False
     placeholder = "FILE"
     plural = "images"
+    media = frozenset(MEDIA)
 
     def __init__(
         self,
@@ -128,6 +137,23 @@ class ImageInput(Input):
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
         return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
+
+    def decode(self, data: bytes, media: str, name: str) -> Image:
+        """Return the image in the bytes of a file, with the size and channels of this input."""
+        return self._fitted(decode_image(data, name, media=media))
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return the number of pixels in the header of an image file."""
+        opened = open_image(data, name, media)
+        return int(opened.height * opened.width)
+
+    def reads(self) -> dict[str, Any]:
+        height, width = self.size
+        sizes = {"height": height, "width": width, "channels": self.channels}
+        return super().reads() | sizes | {"mean": self.mean.round(1).tolist()}
+
+    def blank(self) -> Image:
+        return Image(np.zeros((*self.size, self.channels), np.uint8), "blank")
 
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""

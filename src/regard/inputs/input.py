@@ -57,9 +57,11 @@ class Input(ABC):
     characters: whether tokens are characters.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
     placeholder: stands for a source in commands that are shown. plural: noun for sources.
+    media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
     kind: ClassVar[str]
+    media: ClassVar[frozenset[str]] = frozenset()
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
@@ -121,6 +123,29 @@ class Input(ABC):
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> MediaStats | None:
         """Return statistics of sources in files for the data check; None for other sources."""
         return None
+
+    def decode(self, data: bytes, media: str, name: str) -> Any:
+        """Return the source in the bytes of a file, as the model reads it.
+
+        media: MIME type, one of `media`. name: of the file, for messages. Raise UserError if the
+        file is corrupted, too large or of another type.
+        """
+        raise UserError(f"{name}: the model reads no files, but texts or numbers")
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return how many values, such as pixels, a file declares; nothing is decoded yet.
+
+        Raise UserError if `decode` would reject the file because of its header.
+        """
+        raise UserError(f"{name}: the model reads no files, but texts or numbers")
+
+    def reads(self) -> dict[str, Any]:
+        """Return what sources are, ready for JSON: the kind, and MIME types of files."""
+        return {"kind": self.kind, "media": sorted(self.media)}
+
+    def blank(self) -> Any:
+        """Return a source without content, such as a black image."""
+        return self.parse("")
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
+from regard.data.reading.image_media import FORMATS, check_media
 
 MAX_PIXELS = 1 << 26  # of one image, about 8,000 x 8,000
 MAX_SIDE = 1 << 16
 INSTALL = "pip install 'regard[image]'"
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"})
 SUFFIXES |= {".pgm", ".pbm"}
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 BY_SUFFIX = {
     **{".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"},
     **{".pgm": "PPM", ".pbm": "PPM"},
@@ -138,24 +138,18 @@ def as_bytes(pixels: np.ndarray, name: str) -> np.ndarray:
     return np.rint(pixels * 255).astype(np.uint8)
 
 
-def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) -> Image:
+def decode_image(
+    data: bytes, name: str, changes: Counter[str] | None = None, media: str | None = None
+) -> Image:
     """Return the image in the bytes of a file. Needs Pillow.
 
     Size and format are checked before pixels are decoded. changes: counts what was converted.
+    media: the MIME type that the file must have.
     """
-    pillow = import_pillow(name)
     found: Counter[str] = Counter()
-    if not data:
-        raise UserError(f"{name}: the file is empty: expected an image")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the size is checked here
-        try:
-            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
-        except UserError:
-            raise
-        except Exception as error:
-            raise _unreadable(data, name, error) from None
-        check_size(name, opened.height, opened.width)
+        opened = open_image(data, name, media)
         _count_mislabeled(opened.format, name, found)
         try:
             pixels = _pixels(opened, found)
@@ -169,6 +163,25 @@ def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) ->
     if changes is not None:
         changes.update(found)
     return Image(pixels, name, tuple(found))
+
+
+def open_image(data: bytes, name: str, media: str | None = None) -> Any:
+    """Return the image in the bytes of a file as Pillow opens it: header read, pixels not decoded.
+
+    Raise UserError if it is no image, too large or of another MIME type than `media`.
+    """
+    pillow = import_pillow(name)
+    if not data:
+        raise UserError(f"{name}: the file is empty: expected an image")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
+        except Exception as error:
+            raise _unreadable(data, name, error) from None
+    check_media(opened.format, media, name)
+    check_size(name, opened.height, opened.width)
+    return opened
 
 
 def import_pillow(name: str) -> Any:
