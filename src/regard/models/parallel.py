@@ -48,6 +48,7 @@ class ParallelDecoder(Stack):
         out: Tensor = self.norm(x, real)
         return out
 
+
     def fast(self) -> FastParallelDecoder | None:
         """Return the fused decoder, if all modules support it."""
         parts = self.fused()

@@ -31,6 +31,8 @@ class SourceCheck(DataCheck):
 
     def summary(self) -> list[str]:
         sides = {f"source: {self.source}": self.source_lengths, "target": self.target_lengths}
+        if self.media:  # each source is one position
+            sides = {"target": self.target_lengths}
         return [
             f"train {self.pairs:,} pairs, dev {self.dev_pairs:,}",
             *(
