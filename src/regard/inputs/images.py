@@ -29,7 +29,9 @@ from regard.data.reading.images import (
     convert,
     decode_image,
     open_image,
+    show_channels,
     show_shape,
+    show_size,
 )
 from regard.data.reading.media import show_names
 from regard.data.reading.media_folder import split_files
@@ -181,6 +183,23 @@ def other_shape(
     )
 
 
+def check_same(images: Sequence[Image], setting: str, values: Sequence[str]) -> None:
+    """Raise UserError unless all values are the same. values: size or channels of each image."""
+    counts = Counter(values).most_common()
+    if len(counts) == 1:
+        return
+    (usual, count), bad = counts[0], next(n for n, one in enumerate(values) if one != counts[0][0])
+    shown = [f"{value} ({number:,})" for value, number in counts]
+    error = other_shape(
+        images[bad],
+        images[values.index(usual)].shape,
+        f"as {count:,} of {len(images):,} images",
+        setting,
+    )
+    note = f"found {show_names(shown, 10)}"
+    raise UserError(error.message, note=note, help=error.help)
+
+
 def _parse_size(value: Any) -> Any:
     """Return height and width of a setting such as `28,32`, or `28` for a square."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -232,11 +251,10 @@ class Images(InputOptions):
         if like is not None:
             return ImageInput.like(like), self
         first: Image = sources[0]
-        for image in sources:
-            if self.size is None and image.shape[:2] != first.shape[:2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "size")
-            if self.channels is None and image.shape[2] != first.shape[2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "channels")
+        if self.size is None:
+            check_same(sources, "size", [show_size(image.shape) for image in sources])
+        if self.channels is None:
+            check_same(sources, "channels", [show_channels(image.shape) for image in sources])
         size, channels = self.size or first.shape[:2], self.channels or first.shape[2]
         empty = ImageInput(
             *(size, channels, [0.0] * channels, [1.0] * channels),
