@@ -49,6 +49,7 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    inspects = frozenset({"attention", "gates", "picture", "saliency"})
     media = frozenset(MEDIA)
 
     def __init__(
@@ -106,6 +107,9 @@ class ImageInput(Input):
         """Return the number of pixels in the header of an image file."""
         opened = open_image(data, name, media)
         return int(opened.height * opened.width)
+
+    def picture(self, source: Any) -> np.ndarray:
+        return self._fitted(source).pixels
 
     def reads(self) -> dict[str, Any]:
         height, width = self.size

@@ -46,10 +46,13 @@ class Input(ABC):
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
+    inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
+    (of each position) and picture.
     media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
     kind: ClassVar[str]
+    inspects: ClassVar[frozenset[str]] = frozenset({"attention", "gates", "saliency"})
     media: ClassVar[frozenset[str]] = frozenset()
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
@@ -115,6 +118,10 @@ class Input(ABC):
     def blank(self) -> Any:
         """Return a source without content, such as a black image."""
         return self.parse("")
+
+    def picture(self, source: Any) -> np.ndarray | None:
+        """Return the pixels (H, W, C), uint8, of a source as the model reads it, if it has any."""
+        return None
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""
