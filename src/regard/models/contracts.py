@@ -52,6 +52,10 @@ class NetworkOptions(Options):
         width: int = getattr(self, "width", None) or 1
         return (getattr(self, "layers", None) or 1) * width**2
 
+    def weights_for(self, stats: DataStats) -> int:
+        """Return about how many multiply-adds a source token, or an image, needs."""
+        return self.weights
+
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes by option name, for this data and width."""
         return {"width": width, "layers": self.default_layers}
