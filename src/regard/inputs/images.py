@@ -3,12 +3,13 @@
 N images, H height, W width, C channels.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
@@ -29,6 +30,7 @@ from regard.inputs.input import Input, InputOptions, InputShape
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
+CHANNELS = {1: "grayscale", 3: "RGB"}
 FIELDS = {  # fields of input.json and their types
     "size": Annotated[list[Side], Field(min_length=2, max_length=2)],
     "channels": Channels,
@@ -145,6 +147,15 @@ def other_shape(
     )
 
 
+def _parse_size(value: Any) -> Any:
+    """Return height and width of a setting such as `28,32`, or `28` for a square."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str) and all(one.strip().isdecimal() for one in value.split(",")):
+        return tuple(map(int, value.split(",")))
+    return value
+
+
 class Images(InputOptions):
     """Options of the input `image`."""
 
@@ -155,8 +166,10 @@ class Images(InputOptions):
         for step in (7, 31, 97)
     )
     kind: Literal["image"] = "image"
-    size: tuple[Side, Side] | None = Field(
-        None, description="height and width to which images are resized; None: all have one size"
+    size: Annotated[tuple[Side, Side] | None, BeforeValidator(_parse_size)] = Field(
+        None,
+        description="height and width to which images are resized, as 64,64 or 64; None: all have "
+        "one size",
     )
     channels: Literal[1, 3] | None = Field(
         None, description="convert to grayscale (1) or RGB (3); None: all have the same channels"
@@ -165,6 +178,14 @@ class Images(InputOptions):
     @classmethod
     def accepts(cls, source: Any) -> bool:
         return isinstance(source, Image)
+
+    def prepare(self, source: Any, changes: Counter[str]) -> Any:
+        size, channels = self.size or source.shape[:2], self.channels or source.shape[2]
+        if source.shape[:2] != size:
+            changes[f"images resized to {size[0]}x{size[1]}"] += 1
+        if source.shape[2] != channels:
+            changes[f"images converted to {CHANNELS[channels]}"] += 1
+        return source if source.shape == (*size, channels) else convert(source, size, channels)
 
     def fit(
         self,

@@ -5,6 +5,7 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
@@ -170,6 +171,13 @@ class InputOptions(Options):
     def accepts(cls, source: Any) -> bool:
         """Return whether this kind of input reads the source."""
         raise NotImplementedError
+
+    def prepare(self, source: Any, changes: Counter[str]) -> Any:
+        """Return a source that was read from a file, reduced to what the input reads.
+
+        Data sets thus take less memory. changes: counts what was converted.
+        """
+        return source
 
     def fit(
         self,

@@ -53,6 +53,11 @@ class Image:
         height, width, channels = self.pixels.shape
         return height, width, channels
 
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the pixels in memory."""
+        return self.pixels.nbytes
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Image) and self.digest == other.digest
 
