@@ -19,7 +19,7 @@ from regard.views.inspection import Inspection
 from regard.views.inspection.inspection_page import pack_arrays
 
 from ..unpacking import unpacked
-from .toys import TOYS, Case, built, cases, predictor
+from .toys import IMAGES, TOYS, Case, built, cases, predictor
 
 TEXTS = {
     "transduce": "abba",
@@ -45,8 +45,7 @@ def covering(toy: str) -> list[Case]:
     return found
 
 
-SHOWN = [toy for toy in TOYS if toy != "balanced" and TOYS[toy].reads != "image"]
-EACH = [case for toy in SHOWN for case in covering(toy)]
+EACH = [case for toy in TOYS if toy != "balanced" for case in covering(toy)]
 SEARCHED = [case for case in EACH if case.toy == "transduce"]
 
 
@@ -59,7 +58,8 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
-    return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
+    source = IMAGES[0] if TOYS[case.toy].reads == "image" else TEXTS.get(case.toy, "abba cab")
+    return estimator, regard.inspect(estimator, source, **given)
 
 
 SHAPE = Shape(4, 1, causal=False)

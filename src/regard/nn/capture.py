@@ -37,7 +37,14 @@ class Grid(NamedTuple):
         return self.before + self.rows * self.columns
 
 
-KINDS = ("hidden", "gates", "inputs", "maps", "filters", "grids")  # recorded values other than attention
+KINDS = (
+    "hidden",
+    "gates",
+    "inputs",
+    "maps",
+    "filters",
+    "grids",
+)  # recorded values other than attention
 Value = TypeVar("Value")
 
 

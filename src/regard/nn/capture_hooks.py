@@ -13,8 +13,7 @@ Every module with something to record calls a function here:
 - A layer calls `record_hidden(self, x)` with its output (k*B, T, D). A gated layer also passes a
   function that returns its gates by name, each (k*B, T, D).
 - An embedding layer returns `record_input(self, x)` instead of x.
-- A layer of feature maps calls `record_maps(self, x)` with its output (k*B, H, W, C), which also
-  records it as the hidden states of its cells.
+- A layer of feature maps returns `record_maps(self, x)` instead of its output x (k*B, H, W, C).
 - A layer that reads windows of an image calls `record_filters(self, ...)` with a function that
   returns its filters (F, H, W, C).
 - A module that turns an image into positions calls `record_grid(self, rows, columns, before)`.
@@ -133,15 +132,19 @@ def record_input(part: nn.Module, x: Tensor) -> Tensor:
     return x
 
 
-def record_maps(part: nn.Module, x: Tensor) -> None:
-    """Record feature maps (k*B, H, W, C), the output of a layer, also as hidden states (B, T, D)."""
+def record_maps(part: nn.Module, x: Tensor) -> Tensor:
+    """Record feature maps (k*B, H, W, C), the output of a layer, and return them.
+
+    They are also recorded as the hidden states (k*B, T, D) of their cells.
+    """
     found = recorders_of(part)
     if not found:
-        return
+        return x
     record_hidden(part, x.flatten(1, 2))
     for recorder in found:
         assert recorder.names is not None
         recorder.maps.add(recorder.names[id(part)], x)
+    return x
 
 
 def record_filters(part: nn.Module, filters: Callable[[], Tensor]) -> None:
