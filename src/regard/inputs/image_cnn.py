@@ -30,7 +30,6 @@ from regard.nn.convolution import (
     sized_blocks,
 )
 
-
 DEFAULT_WIDTH, CHANNELS = 64, 3  # for estimates
 
 
