@@ -23,6 +23,7 @@ from regard.data.reading.images import (
     Image,
     convert,
     decode_image,
+    from_array,
     open_image,
     show_shape,
 )
@@ -104,6 +105,11 @@ class ImageInput(Input):
     def decode(self, data: bytes, media: str, name: str) -> Image:
         """Return the image in the bytes of a file, with the size and channels of this input."""
         return self._fitted(decode_image(data, name, media=media))
+
+    def from_value(self, value: Any) -> Image:
+        """Return the image of an array, of an image of Pillow, or of an `Image`."""
+        image = value if isinstance(value, Image) else from_array(value, "image")
+        return self._fitted(image)
 
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return the number of pixels in the header of an image file."""

@@ -105,6 +105,10 @@ class Input(ABC):
         """
         raise UserError(f"{name}: the model reads no files, but texts or numbers")
 
+    def from_value(self, value: Any) -> Any:
+        """Return the source that a Python value represents, if sources are files."""
+        raise UserError(f"expected a string, found {value!r}")
+
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return how many values, such as pixels, a file declares; nothing is decoded yet.
 

@@ -164,7 +164,7 @@
       (canvas) => paintPixels(canvas, [height, width, channels], flat.subarray(index * size, (index + 1) * size),
         (value) => 127.5 * (1 + value / top)),
     ]);
-    return make("figure", {},
+    return make("figure", {class: "picture-tiles"},
       make("h3", {}, regard.say("picture.filters"), " ", make("code", {}, name)),
       make("p", {class: "note"}, regard.say("picture.filtersAbout", {total, shown: count, size: `${height} \u00d7 ${width} \u00d7 ${channels}`})),
       gallery("filters", tiles));
@@ -182,7 +182,7 @@
         draw();
       }];
     });
-    return make("figure", {data: {maps: index}},
+    return make("figure", {class: "picture-tiles", data: {maps: index}},
       make("h3", {}, regard.say("picture.mapsOf", {size: `${height} \u00d7 ${width} \u00d7 ${layer.total}`}), " ", make("code", {}, layer.name)),
       gallery("maps", tiles));
   };
