@@ -6,7 +6,7 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
+from regard.data.checks.check_frame import MediaStats
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
 
@@ -38,6 +39,14 @@ class InputShape(NamedTuple):
         return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
 
 
+class NamedSources(NamedTuple):
+    """Sources in a file or folder that is no text, read one by one. notes: for the user."""
+
+    names: Sequence[str]
+    read: Callable[[str], Any]
+    notes: list[str]
+
+
 class Input(ABC):
     """Base class of inputs, which encode sources.
 
@@ -49,6 +58,7 @@ class Input(ABC):
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
     inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
     (of each position) and picture.
+    placeholder: stands for a source in commands that are shown. plural: noun for sources.
     media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
@@ -60,6 +70,8 @@ class Input(ABC):
     whole_words: bool = False
     characters: bool = False
     written: ClassVar[bool] = True
+    placeholder: ClassVar[str] = "TEXT"
+    plural: ClassVar[str] = "texts"
 
     @classmethod
     def like(cls, other: "Input") -> Self:
@@ -96,6 +108,24 @@ class Input(ABC):
     def parse(self, text: str) -> Any:
         """Return the source that a line of text represents."""
         return text
+
+    def locate(self, text: str, input: str) -> str:
+        """Return a line of an input file as a text to parse, such as a path that was relative.
+
+        input: path of the input file.
+        """
+        return text
+
+    def read_file(self, path: str, column: str | None = None) -> "NamedSources | None":
+        """Return the sources in a file or folder; None if each line of the file is a source.
+
+        column: name of the array or column, if the user or the training data chose one.
+        """
+        return None
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> MediaStats | None:
+        """Return statistics of sources in files for the data check; None for other sources."""
+        return None
 
     def decode(self, data: bytes, media: str, name: str) -> Any:
         """Return the source in the bytes of a file, as the model reads it.

@@ -31,6 +31,7 @@ from regard.nn.dropout import Dropout
 
 NOMINAL = (32, 32)  # pixels, for estimates without data
 CHANNELS = 3  # of an image, for estimates
+DEFAULT_WIDTH = 64
 POSITION_DEVIATION = 0.02  # of new positions, as in ViT
 
 
@@ -102,6 +103,9 @@ class CnnEncoderOptions(EncoderOptions):
     def features(self) -> dict[str, Any]:
         return {"blocks": len(self.blocks or [])}
 
+    def own_width(self, stats: DataStats) -> int | None:
+        return self.width or last_output(self.blocks or []) or DEFAULT_WIDTH
+
     def weights_for(self, stats: DataStats) -> int:
         """Return how many multiply-adds an image of this size needs."""
         grid = stats.grid if all(stats.grid) else NOMINAL
@@ -112,8 +116,7 @@ class CnnEncoderOptions(EncoderOptions):
         return network_layers(self.network, shape)
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        size = self.width or last_output(self.blocks or []) or width
-        return {"width": size, "positions": not stats.labels}
+        return {"width": width, "positions": not stats.labels}
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

@@ -228,7 +228,7 @@ class PooledOptions(SourceModelOptions):
     def default_epochs(self, stats: DataStats) -> float | None:
         """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images."""
         if any(stats.grid):
-            return IMAGE_EPOCHS
+            return None if stats.budget else IMAGE_EPOCHS
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, DerivedSetting, Options
+from regard.data.corpus.corpora import Corpus
 from regard.inputs import Frontends, default_frontend
 from regard.models.cnn import CnnEncoderOptions
 from regard.models.contracts import incompatibility
@@ -32,6 +33,14 @@ class AutoOptions(Options):
     layers: int | None = Field(None, gt=0, description="number of layers")
     width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
+
+    def unfit(self, corpus: Corpus) -> None:
+        """Return None: the kind that replaces this one can learn all examples."""
 
 
 Encoder = Annotated[

@@ -45,7 +45,7 @@ class Task(Scoring, ABC):
     source: Input
     metric: str  # the metric that selects the best checkpoint
     unit = "examples"  # plural noun for examples in messages
-    usage_hint = "regard predict {run} TEXT"  # command shown after training
+    usage_hint = "regard predict {run} {source}"  # command shown after training
     # What the models of this task can do: a subset of predict, nbest, constraints, alignment,
     # alternatives, stream, score pairs, score texts and continue (generate text). Commands, server
     # and web UI read `Predictor.abilities`.

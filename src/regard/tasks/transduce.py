@@ -123,7 +123,13 @@ class TransduceTask(SequenceDecoding, Task):
             grid=shape.grid,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
+            longest_target=int(lengths[:, 1].max(initial=0)),
+            length_change=int(np.abs(lengths[:, 1].astype(int) - lengths[:, 0]).max(initial=0)),
         )
+
+    def parse(self, text: str) -> Any:
+        """Parse an input line into a source: a text, or the name of a file."""
+        return self.source.parse(text)
 
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:
         """Return the forward pass over the output of the search, or over a given target."""
@@ -186,7 +192,9 @@ class TransduceTask(SequenceDecoding, Task):
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """Return statistics of the data, and warnings about the data."""
         if self.tokenizer is None:
-            return check_sources(self.source.kind, self.lengths(train), len(dev))
+            sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+            media = self.source.media_stats(*sources)
+            return check_sources(self.source.kind, self.lengths(train), len(dev), media)
         sides = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:
