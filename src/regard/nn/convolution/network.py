@@ -18,6 +18,7 @@ class BlockStack(nn.Module):
 
     def __init__(self, blocks: Sequence[BlockOptions], shape: MapShape) -> None:
         super().__init__()
+        self.layers = network_layers(blocks, shape)  # as `regard describe` prints them
         self.blocks = build_blocks(blocks, shape)
 
     def forward(self, images: Tensor) -> Tensor:
