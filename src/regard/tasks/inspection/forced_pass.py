@@ -156,8 +156,9 @@ class ForcedPass(ABC):
 
     @property
     def supported_views(self) -> frozenset[str]:
-        """The views that the model supports: a subset of attention, gates and saliency."""
-        return frozenset({"attention", "gates", "saliency"})
+        """The views that model and source support; see `Input.inspects`."""
+        inspects: frozenset[str] = self.request.task.source.inspects
+        return inspects
 
     @abstractmethod
     def output_scores(self, parts: list[int]) -> Tensor:
