@@ -38,5 +38,9 @@ def with_settings(config: Config, settings: list[AutoSetting]) -> Config:
     tree = config.model_dump(mode="json")
     for setting in settings:
         *path, last = setting.key.split(".")
-        reduce(getitem, path, tree)[last] = setting.value
+        section = reduce(getitem, path, tree)
+        section[last] = setting.value
+        if last == "kind":  # the placeholder has settings that this kind may lack
+            for name in [name for name, value in section.items() if value is None]:
+                del section[name]
     return check_config(tree, "settings")

@@ -12,6 +12,7 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
+from regard.inputs.image_cnn import CnnFrontendOptions
 from regard.inputs.image_frontends import (
     FlatFrontendOptions,
     GridFrontendOptions,
@@ -30,7 +31,8 @@ Frontends = Annotated[
     | VectorFrontendOptions
     | GridFrontendOptions
     | FlatFrontendOptions
-    | PatchFrontendOptions,
+    | PatchFrontendOptions
+    | CnnFrontendOptions,
     Field(discriminator="kind"),
 ]
 

@@ -64,6 +64,14 @@ class NetworkOptions(Options):
         width: int = getattr(self, "width", None) or 1
         return (getattr(self, "layers", None) or 1) * width**2
 
+    def own_width(self, stats: DataStats) -> int | None:
+        """Return the default width if it does not depend on the other side, otherwise None."""
+        return None
+
+    def weights_for(self, stats: DataStats) -> int:
+        """Return about how many multiply-adds a source token, or an image, needs."""
+        return self.weights
+
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes by option name, for this data and width."""
         return {"width": width, "layers": self.default_layers}
@@ -78,7 +86,8 @@ class NetworkOptions(Options):
         """Yield sizes once all kinds are set, and dropout once the number of epochs is known."""
         model, training = config.model, config.training
         if not any(part.is_auto for part in model.sides.values()):
-            sizes = self.default_sizes(stats, model.shared_width(self, stats))
+            width = self.own_width(stats) or model.shared_width(self, stats)
+            sizes = self.default_sizes(stats, width)
             yield from self.auto_settings(stats.reason, **sizes)
         if model.is_sized and not any(training.basics(stats, config)):
             stepwise = training.optimizer.stepwise

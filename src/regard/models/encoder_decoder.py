@@ -32,6 +32,7 @@ from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording, padding_mask
 from regard.nn.fast import claim, fast
 
+IMAGE_WIDTH = 128  # of a decoder of image captions
 MIN_TRANSFORMER_UPDATES = 1_500  # with fewer, an LSTM learns more from sentences
 
 
@@ -190,6 +191,17 @@ class EncoderDecoderOptions(SourceModelOptions):
             f"time for about {float(f'{updates:.2g}'):,.0f} updates of a Transformer: an LSTM "
             "learns more from so few"
         )
+
+    def default_image_kinds(self, stats: DataStats) -> dict[str, tuple[str, str]]:
+        if not any(stats.grid):
+            return {}
+        return {
+            "encoder": ("cnn", "images"),
+            "decoder": ("transformer", "attends to the cells of an image"),
+        }
+
+    def default_width(self, stats: DataStats) -> int:
+        return IMAGE_WIDTH if any(stats.grid) else super().default_width(stats)
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

@@ -64,14 +64,15 @@ class ModelOptions(Options):
 
     def weights(self, stats: DataStats) -> int:
         """Return the approximate number of weights without embeddings. Sides must be sized."""
-        return sum(part.weights for part in self.sides.values()) + self._output_weights(stats)
+        inner = sum(part.weights_for(stats) for part in self.sides.values())
+        return inner + self._output_weights(stats)
 
     def products(self, stats: DataStats) -> int:
         """Return the approximate number of multiply-adds of one forward pass over the data."""
         targets = stats.target_tokens or stats.tokens // len(self.sides or [1])
         sources = stats.tokens if len(self.sides) < 2 else stats.tokens - targets
         tokens = {"encoder": sources, "decoder": targets}
-        inner = sum(part.weights * tokens[side] for side, part in self.sides.items())
+        inner = sum(part.weights_for(stats) * tokens[side] for side, part in self.sides.items())
         return inner + self._output_weights(stats) * targets or 1
 
     def _output_weights(self, stats: DataStats) -> int:
@@ -101,6 +102,10 @@ class ModelOptions(Options):
         if stats.subwords:
             return "transformer", "sentences of words and subwords"
         return "recurrent", "short character sequences: an LSTM converges faster"
+
+    def default_image_kinds(self, stats: DataStats) -> dict[str, tuple[str, str]]:
+        """Return the default kind of sides that depend on images, if the sources are images."""
+        return {"encoder": ("cnn", "images")} if any(stats.grid) else {}
 
     def default_width(self, stats: DataStats) -> int:
         """Return the default width, which grows with the data and the budget."""
@@ -195,6 +200,7 @@ class ModelOptions(Options):
                 kind, reason = self.default_kind(stats)
                 if named and named[0] in kinds_of(type(self).model_fields[side].annotation):
                     kind, reason = named[0], "same kind as the other side"
+                kind, reason = self.default_image_kinds(stats).get(side, (kind, reason))
                 yield AutoSetting(f"{side}.kind", kind, reason)
 
 
