@@ -63,7 +63,7 @@ class ForcedOutput:
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. notes: remarks for the user, such as what is missing and why.
+    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. notes: remarks for the user, such as what is missing and why.
     """
 
     source: TokenizedText
@@ -75,6 +75,7 @@ class ForcedOutput:
     truncated: bool = False
     unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     notes: tuple[Note, ...] = ()
 
 

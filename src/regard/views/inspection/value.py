@@ -127,6 +127,7 @@ class Inspection(ForcedOutput):
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
