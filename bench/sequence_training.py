@@ -154,9 +154,8 @@ def print_table(rows: list[Cell], names: list[str]) -> None:
     }
     rivals = [name for name in names if name.startswith("cross_entropy")]
     rival = max(rivals, key=means.__getitem__, default=None)
-    print(
-        "| objective | exact match, beam 5 | beam 1 | updates/s | difference (95 %) |\n|---|---|---|---|---|"
-    )
+    columns = ("objective", "exact match, beam 5", "beam 1", "updates/s", "difference (95 %)")
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for name in names:
         mine = [row for row in rows if row["objective"] == name]
         shown = " | ".join(

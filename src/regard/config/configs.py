@@ -72,8 +72,8 @@ class Config(Options):
                 )
         if self.objective.searches and self.training.parallel == "fsdp":
             raise ValueError(
-                f"training.parallel=fsdp: not supported with objective {self.objective.kind}, which "
-                "searches with the full weights in training; use ddp"
+                f"training.parallel=fsdp: not supported with objective {self.objective.kind}, "
+                "which searches with the full weights in training; use ddp"
             )
         return self
 

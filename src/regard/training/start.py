@@ -62,8 +62,8 @@ def start_run(
         )
     elif config.objective.starts_trained:
         warn(
-            f"objective.kind={config.objective.kind}: improves a trained model, but this run starts "
-            "from random weights",
+            f"objective.kind={config.objective.kind}: improves a trained model, but this run "
+            "starts from random weights",
             help="train with cross entropy first, then add --init-from RUN",
         )
     run.check = parallel.main_process_first(lambda: task.check(train, dev))
