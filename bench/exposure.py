@@ -42,7 +42,7 @@ OBJECTIVES = {
     "scheduled, argmax": ["objective.kind=scheduled", "objective.mix=argmax"],
 }
 DISTANCES = 5
-SHORTEST = 6  # tokens with EOS of an example that can show what follows an error
+SHORTEST = DISTANCES + 2  # tokens with EOS of an example that can show what follows an error
 BATCH = 256
 
 
