@@ -162,6 +162,13 @@ class TransduceTask(SequenceDecoding, Task):
         tokenize = self.target.metric_tokens
         return metrics.score_variants(outputs, self._references(examples), tokenize)
 
+    def rewards(
+        self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the reward of each output, given as token ids, for training on a metric."""
+        texts = ([self.target.decode(ids) for ids in side] for side in (outputs, references))
+        return metrics.rewards(metric, *texts, self.target.metric_tokens)
+
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:

@@ -121,6 +121,7 @@ class Inspection(ForcedOutput):
             "truncated": self.truncated,
             "unknown_tokens": self.unknown_tokens,
             "steps": [step.as_dict() for step in self.steps],
+            "own": [vars(one) for one in self.own],
             "attention": [vars(one) for one in self.attention],
             "saliency": None,
             "gates": [
