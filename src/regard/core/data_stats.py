@@ -17,7 +17,7 @@ class DataStats:
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
     text). grid: height and width of images. inputs: size of the source vocabulary (0: unknown).
-    source: kind of input. target_tokens: number of target tokens (0: none, or unknown).
+    source: kind of input. edges: number of edges of graphs. target_tokens: number of target tokens (0: none, or unknown).
     machine: speed of this machine. budget: training time in seconds (0: unlimited).
     """
 
@@ -30,6 +30,7 @@ class DataStats:
     grid: tuple[int, int] = (0, 0)
     inputs: int = 0
     source: str = "text"
+    edges: int = 0
     target_tokens: int = 0
     machine: Machine = field(default_factory=Machine)
     budget: float = 0.0

@@ -162,6 +162,8 @@ class TaggerOptions(SourceModelOptions):
         return [*super().describe(), *head]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "nodes of a graph"
         return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
     def default_width(self, stats: DataStats) -> int:
@@ -169,7 +171,11 @@ class TaggerOptions(SourceModelOptions):
         return 128 if stats.budget and self.updates_at(256, stats) < MIN_WIDE_UPDATES else 256
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
+
+    def default_epochs(self, stats: DataStats) -> float | None:
+        found: float | None = self.own_default("default_epochs")
+        return found
 
     def trains_in_bfloat16(self, stats: DataStats) -> bool:
         return False
@@ -200,6 +206,8 @@ class PooledOptions(SourceModelOptions):
         ]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "graphs"
         if stats.vectors:
             return "mlp", "vectors of numbers"
         return "window", "local phrases determine the label, independent of position"
@@ -211,7 +219,7 @@ class PooledOptions(SourceModelOptions):
         return False
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors
@@ -224,6 +232,8 @@ class PooledOptions(SourceModelOptions):
 
     def default_epochs(self, stats: DataStats) -> float | None:
         """Return 3 to 8 epochs for texts, because models overfit them quickly."""
+        if stats.edges:
+            return self.own_default("default_epochs")
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

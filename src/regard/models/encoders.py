@@ -12,6 +12,8 @@ from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, DerivedSetting, Options
 from regard.inputs import Frontends, default_frontend
 from regard.models.contracts import incompatibility
+from regard.models.graph_attention import GatEncoderOptions
+from regard.models.graph_convolution import GcnEncoderOptions
 from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
@@ -38,7 +40,9 @@ Encoder = Annotated[
     | RecurrentEncoderOptions
     | LinearEncoderOptions
     | MlpEncoderOptions
-    | WindowEncoderOptions,
+    | WindowEncoderOptions
+    | GcnEncoderOptions
+    | GatEncoderOptions,
     Field(discriminator="kind"),
 ]
 
