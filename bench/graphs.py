@@ -35,7 +35,9 @@ def cora(recipes: list[str], seeds: int, settings: list[str]) -> None:
         print(f"cora: skipped: no {DATA}")
         return
     nodes, edges = str(DATA / "nodes.tsv.gz"), str(DATA / "edges.tsv.gz")
-    spec = DataSpec(nodes, source_column="4", target_column="2", split_column="3", edges=edges, id_column="1")
+    spec = DataSpec(
+        nodes, source_column="4", target_column="2", split_column="3", edges=edges, id_column="1"
+    )
     for recipe in recipes:
         accuracies, seconds = [], []
         for seed in range(1, seeds + 1):
@@ -51,7 +53,10 @@ def cora(recipes: list[str], seeds: int, settings: list[str]) -> None:
                 predictor = Predictor.load(run.folder)
                 scores = predictor.evaluate(predictor.task.examples(test.pairs)).scores
             accuracies.append(scores["accuracy"])
-            print(f"  {recipe} seed {seed}: test {accuracies[-1]:.1f}, dev {run.state.best_score:.1f}, step {run.state.best_step} of {run.state.step}, {seconds[-1]:.1f} s", flush=True)
+            print(
+                f"  {recipe} seed {seed}: test {accuracies[-1]:.1f}, dev {run.state.best_score:.1f}, step {run.state.best_step} of {run.state.step}, {seconds[-1]:.1f} s",
+                flush=True,
+            )
         mean = statistics.mean(accuracies)
         deviation = statistics.stdev(accuracies) if seeds > 1 else 0.0
         bar = f", bar {BARS[recipe]}" if recipe in BARS else ""
@@ -75,7 +80,9 @@ def large(recipes: list[str]) -> None:
                 f"large {recipe}: {LARGE_NODES:,} nodes, {edges:,} edges: {seconds:.2f} s per epoch, "
                 f"peak memory {gigabytes:.2f} GB"
             )
-        print(f"large {recipe}: twice the edges take {times[1] / times[0]:.2f} times as long (bar 2.2)")
+        print(
+            f"large {recipe}: twice the edges take {times[1] / times[0]:.2f} times as long (bar 2.2)"
+        )
 
 
 def one(recipe: str, edges: int) -> None:

@@ -14,6 +14,7 @@ from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.graph_frontends import GraphFrontendOptions, NodeFrontendOptions
 from regard.inputs.graph_options import GraphOptions
+from regard.inputs.image_cnn import CnnFrontendOptions
 from regard.inputs.image_frontends import (
     FlatFrontendOptions,
     GridFrontendOptions,
@@ -33,6 +34,7 @@ Frontends = Annotated[
     | GridFrontendOptions
     | FlatFrontendOptions
     | PatchFrontendOptions
+    | CnnFrontendOptions
     | GraphFrontendOptions
     | NodeFrontendOptions,
     Field(discriminator="kind"),

@@ -46,9 +46,7 @@ def load_graph(folder: Path, digest: str) -> Graph:
             features = Bags(found["flat"], found["lengths"])
         if texts is not None:
             features = tuple(texts)
-        graph = Graph(
-            name, tuple(nodes), features, found["ends"], found["kind"], tuple(relations)
-        )
+        graph = Graph(name, tuple(nodes), features, found["ends"], found["kind"], tuple(relations))
         same = graph.digest == digest
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise corrupted(path, "expected the arrays of a graph") from error

@@ -90,7 +90,9 @@ class GraphOptions(InputOptions):
         """Return the number of features, and what is fitted to them."""
         features: list[Any] = [graph.features for graph in graphs]
         if isinstance(features[0], Bags):
-            return max([int(one.flat.max()) + 1 for one in features if len(one.flat)], default=1), {}
+            return max(
+                [int(one.flat.max()) + 1 for one in features if len(one.flat)], default=1
+            ), {}
         if isinstance(features[0], np.ndarray):
             if len({one.shape[1] for one in features}) > 1:
                 raise UserError("graphs have different numbers of features per node")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.corpus.graph_rows import GraphArrays, GraphRows, connect
@@ -125,7 +126,9 @@ class GraphInput(Input):
         """Raise UserError if the features of a graph are not like those in training."""
         found = feature_kind(graph.features)
         if found != self.features:
-            raise UserError(f"{graph}: features are {found}: expected {self.features}, as in training")
+            raise UserError(
+                f"{graph}: features are {found}: expected {self.features}, as in training"
+            )
         if isinstance(graph.features, np.ndarray) and graph.features.shape[1] != self.size:
             raise UserError(
                 f"{graph}: expected {self.size} numbers per node, as in training, found "

@@ -3,12 +3,13 @@
 N images, H height, W width, C channels.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
@@ -16,11 +17,20 @@ from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.image_rows import ImageRows
 from regard.data.reading.image_files import read_image
-from regard.data.reading.images import MAX_SIDE, Image, convert, show_shape
+from regard.data.reading.image_media import MEDIA
+from regard.data.reading.images import (
+    MAX_SIDE,
+    Image,
+    convert,
+    decode_image,
+    open_image,
+    show_shape,
+)
 from regard.inputs.input import Input, InputOptions, InputShape
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
+CHANNELS = {1: "grayscale", 3: "RGB"}
 FIELDS = {  # fields of input.json and their types
     "size": Annotated[list[Side], Field(min_length=2, max_length=2)],
     "channels": Channels,
@@ -41,6 +51,7 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    media = frozenset(MEDIA)
 
     def __init__(
         self,
@@ -89,6 +100,23 @@ class ImageInput(Input):
         """Return the image in the file with this path."""
         return read_image(text)
 
+    def decode(self, data: bytes, media: str, name: str) -> Image:
+        """Return the image in the bytes of a file, with the size and channels of this input."""
+        return self._fitted(decode_image(data, name, media=media))
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return the number of pixels in the header of an image file."""
+        opened = open_image(data, name, media)
+        return int(opened.height * opened.width)
+
+    def reads(self) -> dict[str, Any]:
+        height, width = self.size
+        sizes = {"height": height, "width": width, "channels": self.channels}
+        return super().reads() | sizes | {"mean": self.mean.round(1).tolist()}
+
+    def blank(self) -> Image:
+        return Image(np.zeros((*self.size, self.channels), np.uint8), "blank")
+
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""
         return max(1, len(source) // 4096)
@@ -115,6 +143,15 @@ def other_shape(
     )
 
 
+def _parse_size(value: Any) -> Any:
+    """Return height and width of a setting such as `28,32`, or `28` for a square."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str) and all(one.strip().isdecimal() for one in value.split(",")):
+        return tuple(map(int, value.split(",")))
+    return value
+
+
 class Images(InputOptions):
     """Options of the input `image`."""
 
@@ -125,8 +162,10 @@ class Images(InputOptions):
         for step in (7, 31, 97)
     )
     kind: Literal["image"] = "image"
-    size: tuple[Side, Side] | None = Field(
-        None, description="height and width to which images are resized; None: all have one size"
+    size: Annotated[tuple[Side, Side] | None, BeforeValidator(_parse_size)] = Field(
+        None,
+        description="height and width to which images are resized, as 64,64 or 64; None: all have "
+        "one size",
     )
     channels: Literal[1, 3] | None = Field(
         None, description="convert to grayscale (1) or RGB (3); None: all have the same channels"
@@ -135,6 +174,14 @@ class Images(InputOptions):
     @classmethod
     def accepts(cls, source: Any) -> bool:
         return isinstance(source, Image)
+
+    def prepare(self, source: Any, changes: Counter[str]) -> Any:
+        size, channels = self.size or source.shape[:2], self.channels or source.shape[2]
+        if source.shape[:2] != size:
+            changes[f"images resized to {size[0]}x{size[1]}"] += 1
+        if source.shape[2] != channels:
+            changes[f"images converted to {CHANNELS[channels]}"] += 1
+        return source if source.shape == (*size, channels) else convert(source, size, channels)
 
     def fit(
         self,

@@ -5,6 +5,7 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
@@ -50,9 +51,11 @@ class Input(ABC):
     characters: whether tokens are characters.
     unordered: whether the positions of a source have no order, as the nodes of a graph.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
+    media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
     kind: ClassVar[str]
+    media: ClassVar[frozenset[str]] = frozenset()
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
@@ -95,6 +98,29 @@ class Input(ABC):
     def parse(self, text: str) -> Any:
         """Return the source that a line of text represents."""
         return text
+
+    def decode(self, data: bytes, media: str, name: str) -> Any:
+        """Return the source in the bytes of a file, as the model reads it.
+
+        media: MIME type, one of `media`. name: of the file, for messages. Raise UserError if the
+        file is corrupted, too large or of another type.
+        """
+        raise UserError(f"{name}: the model reads no files, but texts or numbers")
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return how many values, such as pixels, a file declares; nothing is decoded yet.
+
+        Raise UserError if `decode` would reject the file because of its header.
+        """
+        raise UserError(f"{name}: the model reads no files, but texts or numbers")
+
+    def reads(self) -> dict[str, Any]:
+        """Return what sources are, ready for JSON: the kind, and MIME types of files."""
+        return {"kind": self.kind, "media": sorted(self.media)}
+
+    def blank(self) -> Any:
+        """Return a source without content, such as a black image."""
+        return self.parse("")
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""
@@ -143,6 +169,13 @@ class InputOptions(Options):
     def accepts(cls, source: Any) -> bool:
         """Return whether this kind of input reads the source."""
         raise NotImplementedError
+
+    def prepare(self, source: Any, changes: Counter[str]) -> Any:
+        """Return a source that was read from a file, reduced to what the input reads.
+
+        Data sets thus take less memory. changes: counts what was converted.
+        """
+        return source
 
     def fit(
         self,

@@ -33,7 +33,13 @@ class GraphAttention(nn.Module):
     """
 
     def __init__(
-        self, matrix: nn.Module | None, heads: int, width: int, relations: int, shared: bool, dropout: float
+        self,
+        matrix: nn.Module | None,
+        heads: int,
+        width: int,
+        relations: int,
+        shared: bool,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.matrix, self.heads, self.shared = matrix, heads, shared

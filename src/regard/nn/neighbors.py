@@ -38,7 +38,12 @@ class Neighbors(NamedTuple):
     def of(cls, edges: Edges, length: int, rows: int) -> "Neighbors":
         """Return the edges of a batch of `rows` graphs, padded to `length` nodes."""
         row, start, end = edges.ends
-        nodes, start, end, kind = rows * length, row * length + start, row * length + end, edges.kind
+        nodes, start, end, kind = (
+            rows * length,
+            row * length + start,
+            row * length + end,
+            edges.kind,
+        )
         order = edges.order
         if len(end) and not bool((end[1:] >= end[:-1]).all()):
             by_end = end.argsort(stable=True)
@@ -87,9 +92,7 @@ def _first(nodes: Tensor, count: int) -> Tensor:
 
 
 def _csr(first: Tensor, columns: Tensor, values: Tensor, nodes: int) -> Tensor:
-    return torch.sparse_csr_tensor(
-        first, columns, values, (nodes, nodes), check_invariants=False
-    )
+    return torch.sparse_csr_tensor(first, columns, values, (nodes, nodes), check_invariants=False)
 
 
 class _WeightedSum(torch.autograd.Function):
@@ -164,7 +167,9 @@ class _Softmax(torch.autograd.Function):
 
 def _products(matrix: Any, weights: Tensor, x: Tensor) -> Tensor:
     """Return matrix(weights of a head) @ x of this head: (N, H, K) for weights (E, H)."""
-    heads = [matrix(w.contiguous()) @ v.contiguous() for w, v in zip(weights.T, x.unbind(1), strict=True)]
+    heads = [
+        matrix(w.contiguous()) @ v.contiguous() for w, v in zip(weights.T, x.unbind(1), strict=True)
+    ]
     return torch.stack(heads, 1)
 
 

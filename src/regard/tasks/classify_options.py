@@ -14,7 +14,7 @@ from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.graphs import open_graphs, read_graph_pairs
-from regard.data.sources.images import read_images, with_labels
+from regard.data.sources.media import Targets, as_labels, read_media, with_hint
 from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
@@ -51,18 +51,22 @@ class ClassifyOptions(TaskOptions):
         return super().open(spec, dev)
 
     def read(self, spec: DataSpec) -> Pairs:
-        """Return the texts or vectors of a file with their labels."""
+        """Return the texts, vectors or images of a file with their labels."""
         columns = spec.source_column, spec.target_column
         if spec.edges:
             return read_graph_pairs(spec, Reading.of(self.source), self.to_labels)
-        if (images := read_images(spec)) is not None:
-            return with_labels(images)
+        targets = Targets("labels", self._read_texts, as_labels, classes=True)
+        if (media := read_media(spec, targets, self.source.prepare)) is not None:
+            return media
         if looks_like_vectors(spec.file(), *columns, spec.other_columns):
             others = spec.other_columns
             return read_vectors(spec.file(), *columns, labels=True, others=others)[0]
-        return check_not_streamed(
-            spec, read_labeled(spec.file(), *columns, separator=self.label_separator)
-        )
+        return with_hint(spec, check_not_streamed(spec, self._read_texts(spec)))
+
+    def _read_texts(self, spec: DataSpec) -> Pairs:
+        """Return the texts of a table with their labels."""
+        columns = spec.source_column, spec.target_column
+        return read_labeled(spec.file(), *columns, separator=self.label_separator)
 
     def to_labels(self, cell: str) -> tuple[str, ...]:
         """Return the label of a graph, or its labels if there may be several."""

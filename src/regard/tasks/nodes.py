@@ -21,7 +21,7 @@ from regard.data.reading.graphs import Reading
 from regard.data.reading.read import Example, Pair
 from regard.data.sources.graphs import read_unlabeled
 from regard.data.sources.open import DataSpec
-from regard.inputs.graphs import GraphInput, graph_of
+from regard.inputs.graphs import GraphInput
 from regard.metrics.label_metrics import class_table, confusion, measure_labels
 from regard.metrics.numbers import WeightedScores
 from regard.models.encoder_model import EncoderModel, TaggerOptions
@@ -142,9 +142,7 @@ class NodeTask(TagTask):
         both = labeled_nodes(predictions, examples)
         return {"classes": class_table(*both), "confusion": confusion(*both)}
 
-    def samples(
-        self, evaluation: Evaluation, examples: Sequence[Example]
-    ) -> list[dict[str, Any]]:
+    def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Return a fixed random sample of labeled nodes with their predictions, ready for JSON."""
         nodes = [
             (example.source, at, prediction.value, label)

@@ -23,7 +23,7 @@ from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.graphs import open_graphs, read_graph_pairs
-from regard.data.sources.images import read_images, with_numbers
+from regard.data.sources.media import Targets, as_numbers, read_media, with_hint
 from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
@@ -58,15 +58,20 @@ class RegressOptions(TaskOptions):
         return super().open(spec, dev)
 
     def read(self, spec: DataSpec) -> Pairs:
-        """Return the texts or vectors of a file with their numbers."""
+        """Return the texts, vectors or images of a file with their numbers."""
         columns = spec.source_column, spec.target_column
         if spec.edges:
             return read_graph_pairs(spec, Reading.of(self.source), to_numbers)
-        if (images := read_images(spec)) is not None:
-            return with_numbers(images)
+        targets = Targets("numbers", self._read_texts, as_numbers)
+        if (media := read_media(spec, targets, self.source.prepare)) is not None:
+            return media
         if looks_like_vectors(spec.file(), *columns, spec.other_columns):
             return read_vectors(spec.file(), *columns, others=spec.other_columns)[0]
-        return check_not_streamed(spec, read_numbers(spec.file(), *columns))
+        return with_hint(spec, check_not_streamed(spec, self._read_texts(spec)))
+
+    def _read_texts(self, spec: DataSpec) -> Pairs:
+        """Return the texts of a table with their numbers."""
+        return read_numbers(spec.file(), spec.source_column, spec.target_column)
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None

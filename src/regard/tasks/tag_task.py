@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from regard.baselines import BaselineFit, MostFrequentTag, WordTags
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError

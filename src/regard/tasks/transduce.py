@@ -123,6 +123,8 @@ class TransduceTask(SequenceDecoding, Task):
             grid=shape.grid,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
+            longest_target=int(lengths[:, 1].max(initial=0)),
+            length_change=int(np.abs(lengths[:, 1].astype(int) - lengths[:, 0]).max(initial=0)),
         )
 
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:

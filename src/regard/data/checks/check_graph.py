@@ -61,7 +61,10 @@ class GraphCheck(DataCheck):
             *((f"relation {name}", f"{n:,}") for name, n in list(self.relations.items())[:20]),
             *degrees,
             ("degree max", f"{self.degrees.get(100, 0):,}"),
-            ("components", f"{self.components:,}, the largest with {self.largest_component:,} nodes"),
+            (
+                "components",
+                f"{self.components:,}, the largest with {self.largest_component:,} nodes",
+            ),
             ("features", f"{self.features:,}"),
             ("labeled for training", f"{self.labeled:,} nodes"),
             ("labeled for validation", f"{self.dev_labeled:,} nodes"),
@@ -102,7 +105,11 @@ def check_nodes(train: Sequence[Pair], dev: Sequence[Pair], features: int) -> Gr
         found.warnings.append(
             f"{found.isolated:,} of {found.nodes:,} nodes have no edges: a graph adds little"
         )
-    if known >= 100 and found.homophily is not None and found.homophily < MIN_HOMOPHILY * found.by_chance:
+    if (
+        known >= 100
+        and found.homophily is not None
+        and found.homophily < MIN_HOMOPHILY * found.by_chance
+    ):
         found.warnings.append(
             f"neighbors rarely have the same label ({found.homophily:.1%} of edges): gcn may be worse "
             "than a model without edges (--set model.frontend.kind=nodes model.encoder.kind=mlp)"

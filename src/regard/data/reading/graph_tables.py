@@ -118,7 +118,11 @@ def is_header(table: Table, columns: list[int]) -> bool:
         return True
     if len(table.rows) < 2:
         return False
-    pairs = [[cells[at].split()[:1] for cells in (table.rows[0][1], table.rows[1][1])] for at in columns if at < len(table.rows[1][1])]
+    pairs = [
+        [cells[at].split()[:1] for cells in (table.rows[0][1], table.rows[1][1])]
+        for at in columns
+        if at < len(table.rows[1][1])
+    ]
     return any(
         first and second and is_name(first[0]) and number(second[0]) is not None
         for first, second in pairs

@@ -90,9 +90,7 @@ def read_graphs(nodes: str, edges: str, columns: NodeColumns, reading: Reading) 
     lines = [line for line, _ in rows]
     names = _names(table.path, rows, chosen["id"][0])
     if not chosen["source"]:
-        raise UserError(
-            f"{table.path}: no column of features", help="choose with --source-column"
-        )
+        raise UserError(f"{table.path}: no column of features", help="choose with --source-column")
     cells = [[cells[at] for at in chosen["source"]] for _, cells in rows]
     features = read_features(table.path, lines, cells, reading.features, table.notes)
     found = {
@@ -100,7 +98,11 @@ def read_graphs(nodes: str, edges: str, columns: NodeColumns, reading: Reading) 
         for side in ("target", "split", "graph")
     }
     if columns.split:
-        bad = [(n, "expected a split, found nothing") for n, s in zip(lines, found["split"], strict=True) if not s]
+        bad = [
+            (n, "expected a split, found nothing")
+            for n, s in zip(lines, found["split"], strict=True)
+            if not s
+        ]
         raise_bad_lines(table.path, bad)
     labels = ["" if label.lower() in NO_LABEL else label for label in found["target"]]
     groups, group_names = _groups(table.path, lines, found["graph"], bool(columns.graph))
@@ -180,7 +182,11 @@ def _groups(
 ) -> tuple[np.ndarray, list[str]]:
     """Return the index of the graph of each node, and the names of the graphs."""
     if several:
-        bad = [(n, "expected a graph, found nothing") for n, g in zip(lines, names, strict=True) if not g]
+        bad = [
+            (n, "expected a graph, found nothing")
+            for n, g in zip(lines, names, strict=True)
+            if not g
+        ]
         raise_bad_lines(path, bad)
     known = {name: index for index, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], np.int64), list(known)
@@ -250,9 +256,7 @@ def _edge_columns(table: Table, names: dict[str, int]) -> tuple[list[int], int |
     return [0, 1], 2 if count == 3 else None
 
 
-def _distinct(
-    edges: np.ndarray, names: list[str], directed: bool
-) -> tuple[np.ndarray, list[str]]:
+def _distinct(edges: np.ndarray, names: list[str], directed: bool) -> tuple[np.ndarray, list[str]]:
     """Return the edges (E, 3) without loops and repetitions, and notes that count them."""
     notes = []
     loops = edges[:, 0] == edges[:, 1]

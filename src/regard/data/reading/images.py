@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
+from regard.data.reading.image_media import FORMATS, check_media
 
 MAX_PIXELS = 1 << 26  # of one image, about 8,000 x 8,000
 MAX_SIDE = 1 << 16
 INSTALL = "pip install 'regard[image]'"
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"})
 SUFFIXES |= {".pgm", ".pbm"}
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 BY_SUFFIX = {
     **{".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"},
     **{".pgm": "PPM", ".pbm": "PPM"},
@@ -52,6 +52,11 @@ class Image:
         """Return height, width and channels."""
         height, width, channels = self.pixels.shape
         return height, width, channels
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the pixels in memory."""
+        return self.pixels.nbytes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Image) and self.digest == other.digest
@@ -131,24 +136,18 @@ def as_bytes(pixels: np.ndarray, name: str) -> np.ndarray:
     return np.rint(pixels * 255).astype(np.uint8)
 
 
-def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) -> Image:
+def decode_image(
+    data: bytes, name: str, changes: Counter[str] | None = None, media: str | None = None
+) -> Image:
     """Return the image in the bytes of a file. Needs Pillow.
 
     Size and format are checked before pixels are decoded. changes: counts what was converted.
+    media: the MIME type that the file must have.
     """
-    pillow = import_pillow(name)
     changes = Counter() if changes is None else changes
-    if not data:
-        raise UserError(f"{name}: the file is empty: expected an image")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the size is checked here
-        try:
-            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
-        except UserError:
-            raise
-        except Exception as error:
-            raise _unreadable(data, name, error) from None
-        check_size(name, opened.height, opened.width)
+        opened = open_image(data, name, media)
         _count_mislabeled(opened.format, name, changes)
         try:
             return Image(_pixels(opened, changes), name)
@@ -159,6 +158,25 @@ def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) ->
                 f"{name}: corrupted or truncated {opened.format} file: {error}",
                 help="copy or export the image again",
             ) from None
+
+
+def open_image(data: bytes, name: str, media: str | None = None) -> Any:
+    """Return the image in the bytes of a file as Pillow opens it: header read, pixels not decoded.
+
+    Raise UserError if it is no image, too large or of another MIME type than `media`.
+    """
+    pillow = import_pillow(name)
+    if not data:
+        raise UserError(f"{name}: the file is empty: expected an image")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
+        except Exception as error:
+            raise _unreadable(data, name, error) from None
+    check_media(opened.format, media, name)
+    check_size(name, opened.height, opened.width)
+    return opened
 
 
 def import_pillow(name: str) -> Any:

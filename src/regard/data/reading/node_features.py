@@ -106,7 +106,9 @@ def _matrix(
         if value is None:
             problems.append((line, f"expected {size} numbers, found {' '.join(row)!r:.60}"))
         elif len(value) != size:
-            problems.append((line, f"expected {size} numbers, as most nodes have, found {len(value)}"))
+            problems.append(
+                (line, f"expected {size} numbers, as most nodes have, found {len(value)}")
+            )
         elif any(abs(one) > MAX_NUMBER for one in value):
             problems.append((line, f"expected numbers up to {MAX_NUMBER:g}"))
     if problems:

@@ -57,7 +57,9 @@ def open_graphs(
     if spec.split_column:
         unused = Counter({k: n for k, n in counts.items() if k.lower() not in (*TRAIN, *DEV)})
         rest = f"; labels not used: {show_counts(unused)}" if unused else ""
-        notes.append(f"split column: labels of {sizes[0]:,} {unit} for training, {sizes[1]:,} for validation{rest}")
+        notes.append(
+            f"split column: labels of {sizes[0]:,} {unit} for training, {sizes[1]:,} for validation{rest}"
+        )
     else:
         notes.append(
             f"dev set: labels of {sizes[1]:,} of {sum(sizes):,} labeled {unit} held out by a hash of "
@@ -89,12 +91,16 @@ def read_graph_pairs(spec: DataSpec, reading: Reading, to_target: ToTarget | Non
 
 def read_unlabeled(spec: DataSpec, reading: Reading) -> GraphData:
     """Return the graphs of tables without labels."""
-    return read_graphs(spec.data or "-", _edges(spec), _columns(spec), reading._replace(labeled=False))
+    return read_graphs(
+        spec.data or "-", _edges(spec), _columns(spec), reading._replace(labeled=False)
+    )
 
 
 def _read(spec: DataSpec, reading: Reading, to_target: ToTarget | None) -> GraphData:
     if spec.source or spec.target:
-        raise UserError("--source, --target: not supported for graphs", help="pass a table of nodes")
+        raise UserError(
+            "--source, --target: not supported for graphs", help="pass a table of nodes"
+        )
     if not spec.data:
         raise UserError("no data", help="pass a table of nodes")
     if to_target is not None and not spec.graph_column:
@@ -173,4 +179,3 @@ def _labeled(pairs: Collection[Pair], by_node: bool) -> int:
     if not by_node:
         return len(pairs)
     return sum(label is not None for pair in pairs for label in pair.target)
-

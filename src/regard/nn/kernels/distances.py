@@ -33,9 +33,7 @@ class DistanceAttention(DenseAttention):
         self.table = nn.Parameter(torch.zeros(longest + 2, heads))
         self.kinds = nn.Parameter(torch.zeros(relations, heads)) if relations else None
 
-    def structure(
-        self, edges: Edges | None, real: Tensor
-    ) -> tuple[Tensor, Neighbors] | None:
+    def structure(self, edges: Edges | None, real: Tensor) -> tuple[Tensor, Neighbors] | None:
         """Return the distances (B, S, S), at most `longest` + 1, and the edges."""
         if edges is None:
             return None
