@@ -119,8 +119,9 @@ class TransduceTask(SequenceDecoding, Task):
             int(lengths.sum()),
             len(self.target),
             self.target.subwords,
-            inputs=0 if any(shape.grid) else shape.size,
+            inputs=0 if any(shape.grid) or shape.rate else shape.size,
             grid=shape.grid,
+            frames=shape.rate > 0,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
         )
