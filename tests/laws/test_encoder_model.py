@@ -25,7 +25,7 @@ from regard.training.start import start_run
 from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
 from .unions import name_of, sized, slot, variants
 
-CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
+CASES = [c for toy in ("tag", "classify", "regress-vectors", "classify-images") for c in cases(toy)]
 PAIRS = [
     {"encoder": encoder, "pooling": pool}
     for part in slot(PooledOptions, "encoder")
@@ -85,6 +85,9 @@ def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
 def test_the_content_of_padding_is_invisible(case: Case) -> None:
     run = built(case)
     batch = run.corpus.batch(ROWS)
+    if TOYS[case.toy].reads == "image":
+        assert batch.source.mask.all()  # images have no padding
+        return
     for one, other in zip(rows_of(run, batch), rows_of(run, stuffed(batch)), strict=True):
         close(one, other)
 
@@ -143,7 +146,7 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     """For `predict`, whose answers come in the order of the sources, an empty text among them."""
     run = built(case)
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    if not isinstance(sources[0][0], float):
+    if TOYS[case.toy].reads not in ("vectors", "image"):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
         predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)

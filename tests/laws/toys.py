@@ -6,11 +6,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from regard.config.configs import CONFIGS
 from regard.config.load import check_config
 from regard.core.options import Options
+from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.inference.predictor import Predictor
 from regard.models.masked import MaskedOptions
@@ -42,6 +44,10 @@ SENTENCES = [
 TEXTS = ["bad", "abba cab", "c", "dad abc a bb", "cab d"]
 VECTORS = [(0.5, -1.0, 3.0), (2.0, 0.0, 3.5), (-1.0, 1.5, 2.0), (0.0, 0.3, -4.0), (1.0, 1.0, 1.0)]
 DOCUMENTS = ["abcabc abba", "cab", "bacacbacbbaccbacabcabbca cab", "a", "abcab"]
+IMAGES = [
+    Image(np.random.default_rng(seed).integers(0, 256, (6, 6, 3), np.uint8), f"image {seed}")
+    for seed in range(5)
+]
 LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
 SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
 NUMBERS = [(1.0, 10.0), (2.5, -3.0), (0.0, 0.0), (-1.0, 4.0), (0.5, 2.0)]
@@ -75,10 +81,14 @@ TOYS = {
     "classify-vectors": Toy(
         "classify", number(list(zip(VECTORS, LABELS, strict=True))), reads="vectors"
     ),
+    "classify-images": Toy(
+        "classify", number(list(zip(IMAGES, LABELS, strict=True))), reads="image"
+    ),
     "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
     "regress-vectors": Toy(
         "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
     ),
+    "captions": Toy("transduce", number(list(zip(IMAGES, TEXTS, strict=True))), reads="image"),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),
@@ -122,7 +132,7 @@ def blind(case: Case) -> bool:
     pool, encoder = case.model.get("pooling"), case.model.get("encoder", {})
     alone = encoder.get("kind") in ("linear", "mlp")
     ahead = alone or not encoder.get("bidirectional", True)
-    texts = TOYS[case.toy].task in ("classify", "regress") and "vectors" not in case.toy
+    texts = TOYS[case.toy].task in ("classify", "regress") and TOYS[case.toy].reads == "text"
     return texts and ((pool == "first" and ahead) or (pool == "last" and alone))
 
 
@@ -138,10 +148,11 @@ def all_cases(toy: str) -> list[Case]:
 
 
 def one_of_each_kind(some: list[Case]) -> list[Case]:
-    """The first case of each toy, kind and head."""
-    first: dict[tuple[str, str, str | None], Case] = {}
+    """The first case of each toy, kind, head and frontend."""
+    first: dict[tuple[str | None, ...], Case] = {}
     for case in some:
-        first.setdefault((case.toy, case.kind, case.model.get("head")), case)
+        read = case.model.get("frontend", {}).get("kind")
+        first.setdefault((case.toy, case.kind, case.model.get("head"), read), case)
     return list(first.values())
 
 

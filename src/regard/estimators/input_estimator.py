@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.config.load import Config
 from regard.core.errors import UserError
+from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.estimators.rows import to_columns
@@ -43,7 +44,7 @@ class InputEstimator(Estimator):
     def _check_sources(self, sources: Sequence[Any]) -> None:
         """Raise UserError if vectors do not have as many numbers as in training."""
         expected = getattr(self, "n_features_in_", None)
-        if expected is None or not sources or isinstance(sources[0], str):
+        if expected is None or not sources or isinstance(sources[0], str | Image):
             return
         if len(sources[0]) != expected:
             raise UserError(

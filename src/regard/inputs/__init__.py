@@ -12,6 +12,7 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
+from regard.inputs.image_cnn import CnnFrontendOptions
 from regard.inputs.image_frontends import (
     FlatFrontendOptions,
     GridFrontendOptions,
@@ -34,7 +35,8 @@ Frontends = Annotated[
     | FlatFrontendOptions
     | PatchFrontendOptions
     | ConvolvedFrontendOptions
-    | FramesFrontendOptions,
+    | FramesFrontendOptions
+    | CnnFrontendOptions,
     Field(discriminator="kind"),
 ]
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
 from regard.core.options import Options
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import SPECIALS, UNK
@@ -61,6 +62,10 @@ class FrontendOptions(Options):
     reads: ClassVar[str]
     carries: ClassVar[frozenset[str]] = frozenset()
     kind: str
+
+    def positions(self, stats: DataStats) -> int:
+        """Return about how many positions the encoder reads for each position of a source."""
+        return 1
 
     @classmethod
     def suits(cls, uses: frozenset[str], direct: bool) -> bool:

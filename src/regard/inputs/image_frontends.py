@@ -5,13 +5,16 @@ B rows of a batch, H height, W width, C channels, S length, D width, P side of a
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Padded
 from regard.inputs.augmentation import Augment
 from regard.inputs.frontend import Frontend, FrontendOptions
@@ -127,11 +130,7 @@ class PatchFrontend(ImageFrontend):
     def embed(self, pixels: Tensor, source: Padded) -> Padded:
         """Return the class token, if any, and the patches row by row: (B, S, D)."""
         x = self.project(self.patches(pixels))
-        if self.class_token is not None:
-            x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], 1)
-        x = x + self.positions.to(x.dtype)
-        mask = source.mask.new_ones(1, 1).expand(x.shape[:2])
-        return source._replace(data=x, mask=mask)
+        return with_token(source, x, self.class_token, self.positions)
 
     def patches(self, pixels: Tensor) -> Tensor:
         """Return the values (B, S, P * P * C) of all patches of images (B, H, W, C)."""
@@ -152,11 +151,27 @@ class PatchFrontendOptions(ImageFrontendOptions):
     )
     class_token: bool = Field(True, description="add a learned first position")
 
+    def positions(self, stats: DataStats) -> int:
+        patch = self.patch or default_patch(stats.grid)
+        return math.prod(patch_grid(stats.grid, patch)) + self.class_token
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        reason = f"images of {stats.grid[0]} x {stats.grid[1]} pixels"
+        yield from self.auto_settings(reason, patch=default_patch(stats.grid))
+
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> PatchFrontend:
         patch = self.patch or default_patch(shape.grid)
         return PatchFrontend(self.augment, shape, patch, self.class_token, width)
+
+
+def with_token(source: Padded, x: Tensor, token: Tensor | None, positions: Tensor) -> Padded:
+    """Return vectors (B, S, D) after the class token (D,), if any, plus positions (S, D)."""
+    if token is not None:
+        x = torch.cat([token.expand(len(x), 1, -1).to(x.dtype), x], 1)
+    mask = source.mask.new_ones(1, 1).expand(x.shape[:2])
+    return source._replace(data=x + positions.to(x.dtype), mask=mask)
 
 
 def patch_grid(size: tuple[int, int], patch: int) -> tuple[int, int]:

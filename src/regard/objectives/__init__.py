@@ -4,12 +4,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from regard.objectives.cmlm import CMLM
 from regard.objectives.cross_entropy import CrossEntropy
+from regard.objectives.ctc import CTC
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
 from regard.objectives.objective import Context, Loss, Objective
 from regard.objectives.token_losses import Masked, NextToken
 
 __all__ = [
+    "CMLM",
+    "CTC",
     "Absolute",
     "ClassifyObjective",
     "Context",
@@ -29,7 +33,7 @@ __all__ = [
 ]
 
 # pydantic accepts a discriminator only for a union of two or more kinds
-TransduceObjective = CrossEntropy
+TransduceObjective = Annotated[CrossEntropy | CTC | CMLM, Field(discriminator="kind")]
 TagObjective = Tags
 ClassifyObjective = Labels
 RegressObjective = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]

@@ -124,6 +124,8 @@ class TransduceTask(SequenceDecoding, Task):
             frames=shape.rate > 0,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
+            longest_target=int(lengths[:, 1].max(initial=0)),
+            length_change=int(np.abs(lengths[:, 1].astype(int) - lengths[:, 0]).max(initial=0)),
         )
 
     def forced_pass(self, request: InspectionRequest) -> TransducerPass:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.data.reading.idx import is_idx, read_idx
 from regard.data.reading.image_arrays import is_npz, read_npz
 from regard.data.reading.image_files import IMAGES
 from regard.data.reading.media import Medium, Prepare, show_names
@@ -40,6 +42,8 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
 
     prepare: reduces a source to what the model reads, so that it takes less memory.
     """
+    if spec.source and spec.target and (is_idx(spec.source) or is_idx(spec.target)):
+        return _converted(read_idx(spec.source, spec.target), targets)
     if spec.data is None or spec.data == "-":
         return None
     if os.path.isdir(spec.data):
@@ -90,23 +94,40 @@ def _converted(arrays: Pairs, targets: Targets) -> Pairs:
             found: Sequence[Any] = targets.convert(one.target)
         except ValueError as error:
             raise UserError(
-                f"{arrays.path} {one.line}: expected {targets.noun}, found {one.target!r:.80}",
+                f"{one.source.name}: expected {targets.noun}, found {one.target!r:.80}",
                 help="choose the array with --target-column, or another --task",
             ) from error
         pairs += [Pair(one.source, target, one.line) for target in found]
-    return Pairs(arrays.name, arrays.path, pairs, arrays.notes)
+    notes = list(arrays.notes)
+    if targets.classes and len(count := arrays.pairs[0].target) > 1:
+        notes.append(f"{len(count):,} values per target: names of labels, or 0 and 1 per label")
+    return Pairs(arrays.name, arrays.path, pairs, notes)
 
 
 def as_labels(values: tuple[Any, ...]) -> list[Any]:
-    """Return the values of an array as the labels of an example."""
-    return [tuple(map(str, values))]
+    """Return the values of an array as the labels of an example.
+
+    Several values are the names of labels or, if they are 0 and 1, indicators of the labels.
+    """
+    if len(values) > 1 and set(values) <= {0, 1}:
+        return [tuple(str(index) for index, value in enumerate(values) if value)]
+    labels = dict.fromkeys(str(value).strip() for value in values)
+    if len(values) > 1:
+        labels.pop("", None)
+    elif "" in labels:
+        raise ValueError("a label is empty")
+    return [tuple(labels)]
 
 
 def as_numbers(values: tuple[Any, ...]) -> list[Any]:
     """Return the values of an array as the numbers of an example."""
-    return [tuple(map(float, values))]
+    numbers = tuple(map(float, values))
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("a number is not finite")
+    return [numbers]
 
 
 def as_texts(values: tuple[Any, ...]) -> list[Any]:
-    """Return the values of an array as the texts (references) of an example."""
-    return [str(value) for value in values]
+    """Return the values of an array as the texts (references) of an example; skip empty ones."""
+    texts = [str(value) for value in values]
+    return [text for text in texts if text.strip()] or texts[:1]

@@ -148,19 +148,30 @@ class Batch(NamedTuple):
         return len(self.masks[0])
 
 
+class LengthScores(NamedTuple):
+    """Scores of the output lengths of each row, EOS included.
+
+    logits: (B, L), -inf for impossible lengths. shortest: (B,), the length of the first class.
+    """
+
+    logits: Tensor
+    shortest: Tensor
+
+
 class Outputs(NamedTuple):
     """The outputs of a model for a batch; outputs that a model does not have are None.
 
-    logits: (N, V) for the N target tokens without padding, (B, S, C) per position, or (B, C) per
-    row. carry: the model state for the next batch. lengths: (B, L), length logits of a
-    non-autoregressive decoder. frames: (B, S, V), logits of an output layer on the encoder.
-    transitions: (C + 1, C + 1), CRF scores of label pairs, see `nn/crf.py`.
+    logits: (N, V) for the N target tokens without padding (of a parallel decoder: for its masked
+    inputs), (B, S, C) per position, or (B, C) per row. carry: the model state for the next batch.
+    lengths: scores of output lengths, by a parallel decoder. frames: logits (B, S, V) per frame,
+    with their mask, for CTC. transitions: (C + 1, C + 1), CRF scores of label pairs, see
+    `nn/crf.py`.
     """
 
     logits: Tensor
     carry: Tree = None
-    lengths: Tensor | None = None
-    frames: Tensor | None = None
+    lengths: LengthScores | None = None
+    frames: Padded | None = None
     transitions: Tensor | None = None
 
 
