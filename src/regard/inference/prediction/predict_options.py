@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.config.load import put
 from regard.core.errors import UserError
+from regard.data.sources.open import DataSpec
 from regard.inference.prediction.output_lines import OutputFormat
 from regard.inference.prediction.shards import Shard
 from regard.inference.prediction.sink import check_output
@@ -25,7 +26,8 @@ class PredictOptions:
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
     "search.key=value". ensemble: folders of further models, averaged with the first. columns:
-    source and target column of tagger files. shard: "K/N". force: overwrite the output file, and
+    source and target column of tagger files. graph: tables of nodes and edges to predict, if it has
+    edges. shard: "K/N". force: overwrite the output file, and
     discard partial output.
     """
 
@@ -45,6 +47,7 @@ class PredictOptions:
     batch_size: int | None = None
     batch_tokens: int = MAX_TOKENS
     columns: tuple[str | None, str | None] = (None, None)
+    graph: DataSpec = field(default_factory=DataSpec)
     shard: str | None = None
     force: bool = False
 
@@ -70,6 +73,11 @@ class PredictOptions:
                     "supported for task transduce"
                 )
             task.encode_constraints(self.constraints)
+        if self.graph.edges and (self.texts or self.input_json):
+            raise UserError(
+                "--edges: cannot be combined with nodes on the command line or --input-json",
+                help="pass a table of nodes with --input FILE",
+            )
         if self.texts and self.input_json:
             raise UserError(
                 "--input-json: cannot be combined with texts on the command line",
@@ -98,6 +106,7 @@ class PredictOptions:
             "alignments": format.alignment,
             "alternatives": format.alternatives,
             "columns": list(self.columns),
+            "graph": [self.graph.edges, self.graph.id_column, self.graph.graph_column],
             "shard": f"{shard.number}/{shard.count}",
         }
 
