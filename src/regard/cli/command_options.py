@@ -9,6 +9,7 @@ import typer
 from regard.core.errors import UserError
 
 SPEED = "Model, speed and memory"
+RESCORING = "Rescoring"
 
 
 def check_model_folder(model: str) -> str:
@@ -73,11 +74,15 @@ AllMetrics = Annotated[
 ]
 SourceFile = Annotated[
     str | None,
-    typer.Option("--source", help="Source file, one example per line, or images (IDX).", callback=check_file),
+    typer.Option(
+        "--source", help="Source file, one example per line, or images (IDX).", callback=check_file
+    ),
 ]
 TargetFile = Annotated[
     str | None,
-    typer.Option("--target", help="Target file, one example per line, or labels (IDX).", callback=check_file),
+    typer.Option(
+        "--target", help="Target file, one example per line, or labels (IDX).", callback=check_file
+    ),
 ]
 SourceColumn = Annotated[
     str | None, typer.Option(help="Source column, by 1-based index or header name.")
@@ -123,12 +128,8 @@ Dev = Annotated[
     str | None,
     typer.Option(help="Dev set file (default: hold out part of the training data)."),
 ]
-DevSource = Annotated[
-    str | None, typer.Option(help="Source side of the dev set, as for --source.")
-]
-DevTarget = Annotated[
-    str | None, typer.Option(help="Target side of the dev set, as for --target.")
-]
+DevSource = Annotated[str | None, typer.Option(help="Source side of the dev set, as for --source.")]
+DevTarget = Annotated[str | None, typer.Option(help="Target side of the dev set, as for --target.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -148,7 +149,7 @@ DataFile = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), images (folder by class, "
-        'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates).",
+        'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates).',
         callback=check_file,
     ),
 ]
@@ -162,6 +163,24 @@ Texts = Annotated[
 Threshold = Annotated[
     float | None,
     typer.Option(help="Multi-label: minimum probability for a label to be predicted."),
+]
+Rescore = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Rank the hypotheses by the log probabilities of this model: a transducer, or a "
+        "language model of targets.",
+        rich_help_panel=RESCORING,
+    ),
+]
+RescoreWeight = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Weight of --rescore; the model's own log probabilities have the rest.",
+        rich_help_panel=RESCORING,
+    ),
 ]
 Short = Annotated[
     bool,

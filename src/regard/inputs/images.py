@@ -28,6 +28,7 @@ from regard.data.reading.images import (
     Image,
     convert,
     decode_image,
+    from_array,
     open_image,
     show_channels,
     show_shape,
@@ -60,6 +61,7 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    inspects = frozenset({"attention", "gates", "picture", "saliency"})
     placeholder = "FILE"
     plural = "images"
     media = frozenset(MEDIA)
@@ -144,10 +146,18 @@ class ImageInput(Input):
         """Return the image in the bytes of a file, with the size and channels of this input."""
         return self._fitted(decode_image(data, name, media=media))
 
+    def from_value(self, value: Any) -> Image:
+        """Return the image of an array, of an image of Pillow, or of an `Image`."""
+        image = value if isinstance(value, Image) else from_array(value, "image")
+        return self._fitted(image)
+
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return the number of pixels in the header of an image file."""
         opened = open_image(data, name, media)
         return int(opened.height * opened.width)
+
+    def picture(self, source: Any) -> np.ndarray:
+        return self._fitted(source).pixels
 
     def reads(self) -> dict[str, Any]:
         height, width = self.size

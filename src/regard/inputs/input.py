@@ -25,13 +25,20 @@ class InputShape(NamedTuple):
 
     kind: kind of input. size: vocabulary size, numbers per vector, or channels of an image.
     characters: size of the character vocabulary, if the input consists of words.
-    grid: height and width of an image.
+    grid: height and width of an image. scale: mean and standard deviation of each number in the
+    training set, if the frontend standardizes with them. rate: sampling rate of sounds in Hz.
+    bag: for sparse features of nodes, `mean` or `sum` of the vectors of their indices. relations:
+    kinds of edges; 0: edges have no kind.
     """
 
     kind: str
     size: int
     characters: int = 0
     grid: tuple[int, int] = (0, 0)
+    scale: tuple[tuple[float, ...], ...] = ()
+    rate: int = 0
+    bag: str = ""
+    relations: int = 0
 
     @property
     def values(self) -> int:
@@ -55,17 +62,22 @@ class Input(ABC):
     sequential: whether a source has several positions.
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
+    unordered: whether the positions of a source have no order, as the nodes of a graph.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
+    inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
+    (of each position) and picture.
     placeholder: stands for a source in commands that are shown. plural: noun for sources.
     media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
     kind: ClassVar[str]
+    inspects: ClassVar[frozenset[str]] = frozenset({"attention", "gates", "saliency"})
     media: ClassVar[frozenset[str]] = frozenset()
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
     characters: bool = False
+    unordered: ClassVar[bool] = False
     written: ClassVar[bool] = True
     placeholder: ClassVar[str] = "TEXT"
     plural: ClassVar[str] = "texts"
@@ -132,6 +144,10 @@ class Input(ABC):
         """
         raise UserError(f"{name}: the model reads no files, but texts or numbers")
 
+    def from_value(self, value: Any) -> Any:
+        """Return the source that a Python value represents, if sources are files."""
+        raise UserError(f"expected a string, found {value!r}")
+
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return how many values, such as pixels, a file declares; nothing is decoded yet.
 
@@ -146,6 +162,10 @@ class Input(ABC):
     def blank(self) -> Any:
         """Return a source without content, such as a black image."""
         return self.parse("")
+
+    def picture(self, source: Any) -> np.ndarray | None:
+        """Return the pixels (H, W, C), uint8, of a source as the model reads it, if it has any."""
+        return None
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""

@@ -18,6 +18,7 @@ from regard.data.reading.lines import show_path
 from regard.inference.prediction.input_items import (
     count_lines,
     file_items,
+    graph_items,
     is_regular_file,
     json_items,
     named_items,
@@ -50,11 +51,20 @@ def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> 
         job.stream_texts()
         job.warnings.print()
         return
+    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
+    run_job(job, shard, fingerprint)
+
+
+def run_job(job: "PredictJob", shard: Shard, fingerprint: Callable[[], dict[str, Any]]) -> None:
+    """Predict a shard of the items of a job, and write the predictions to its output.
+
+    fingerprint: returns everything that determines the output.
+    """
+    options = job.options
     first, end = job.bounds(shard) if shard.count > 1 else (0, None)
     items = islice(job.items(), first, end)
-    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
     with open_output(
-        options.output, fingerprint, job.warnings, options.force, predictor.engine
+        options.output, fingerprint, job.warnings, options.force, job.predictor.engine
     ) as sink:
         if isinstance(sink, PartialOutput):
             sink.skip(items, show_path(options.input))
@@ -84,6 +94,8 @@ class PredictJob:
         options, task = self.options, self.predictor.task
         if options.texts:
             return text_items(task, options.texts)
+        if options.graph.edges or options.graph.other_columns:
+            return graph_items(self.predictor, options.graph, quiet)
         if options.input_json:
             return json_items(task, options.input, options.constraints)
         if self.named is not None:
