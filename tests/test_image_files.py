@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pictures import draw, write
 from PIL import Image as Pillow
 
 from regard.core.errors import UserError
 from regard.data.reading.image_files import IMAGES, read_image
 from regard.data.reading.images import decode_image
-from tests.pictures import draw, write
 
 GRAY, COLORS = draw(1, 0), draw(1, 0, channels=3)
 SIDE = 100_000
