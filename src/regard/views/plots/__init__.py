@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from regard.views.plots import (
     attention_ideas,
+    convolution_plots,
     functions,
     masks,
     norm_plots,
@@ -90,6 +91,14 @@ FIGURES = {
     ),
     "convolution": FigureSpec(
         "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
+    "convolution-sizes": FigureSpec(
+        "stops of a kernel on a grid: stride 1 and 2, with and without padding",
+        convolution_plots.plot_sizes,
+    ),
+    "receptive-fields": FigureSpec(
+        "receptive fields and map sizes of the small image models, layer by layer",
+        convolution_plots.plot_fields,
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
