@@ -115,9 +115,8 @@ def small(factor: float, data: Path) -> None:
         parts = describe(row["model"], [28, 28, 1], 10).parts
         layers = sum(part.operations > 0 for part in parts)
         operations = sum(part.operations for part in parts)
-        print(
-            f"| {row['model']} | {layers} | {row['parameters']:,} | {operations:,} | {row['score']} |"
-        )
+        count = f"{row['parameters']:,} | {operations:,}"
+        print(f"| {row['model']} | {layers} | {count} | {row['score']} |")
 
 
 def depth(factor: float, data: Path) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import getitem
 
+from regard.config.implied import implied_lines
 from regard.config.load import Config, check_config
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, parts
@@ -11,7 +12,8 @@ from regard.core.options import AutoSetting, parts
 
 def fill_defaults(config: Config, stats: DataStats) -> tuple[Config, list[AutoSetting]]:
     """Return the configuration with every unset setting filled, and the settings to print."""
-    filled: list[AutoSetting] = []
+    filled = implied_lines(config)
+    config = with_settings(config, filled) if filled else config
     stats = replace(stats, budget=config.training.budget or 0.0)
     while proposals := propose_settings(config, stats):
         config = with_settings(config, proposals)

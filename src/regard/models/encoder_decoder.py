@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting
+from regard.core.options import AutoSetting, Options, kinds_of
+from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
@@ -139,9 +141,29 @@ class EncoderDecoderOptions(SourceModelOptions):
     )
 
     @property
-    def gives(self) -> str:
+    def gives(self) -> str:  # type: ignore[override]
         """Return the kind of output, which the decoder determines."""
         return self.decoder.gives
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        own = given.get("decoder") or {}
+        if isinstance(own, Options):
+            yield {}, own.gives  # type: ignore[attr-defined]
+            return
+        own = {"kind": own} if isinstance(own, str) else own
+        if not isinstance(own, dict):
+            return
+        for kind, part in kinds_of(cls.model_fields["decoder"].annotation).items():
+            fits = set(own) <= set(part.model_fields)
+            if fits and own.get("kind", kind) == kind:
+                for settings, gives in part.ways(own):
+                    chosen = {} if part.is_auto else {"kind": kind}
+                    yield {f"decoder.{key}": v for key, v in (chosen | settings).items()}, gives
+
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples the model cannot learn, and why; None: it can learn all."""
+        return self.decoder.unfit(corpus)
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "EncoderDecoderOptions":
@@ -160,7 +182,8 @@ class EncoderDecoderOptions(SourceModelOptions):
         kind, reason = super().default_kind(stats)
         if not stats.budget or kind != "transformer":
             return kind, reason
-        model = type(self).model_validate({side: {"kind": kind} for side in self.sides})
+        kinds = {side: kind if part.is_auto else part.kind for side, part in self.sides.items()}
+        model = type(self).model_validate({side: {"kind": one} for side, one in kinds.items()})
         updates = model.updates_at(model.default_width(stats), stats)
         if updates >= MIN_TRANSFORMER_UPDATES:
             return kind, reason

@@ -11,9 +11,12 @@ from pydantic import Field, model_validator
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, DerivedSetting, Options
+from regard.data.corpus.corpora import Corpus
 from regard.inputs import Frontends, default_frontend
 from regard.models.cnn import CnnEncoderOptions
 from regard.models.contracts import incompatibility
+from regard.models.graph_attention import GatEncoderOptions
+from regard.models.graph_convolution import GcnEncoderOptions
 from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
@@ -33,6 +36,14 @@ class AutoOptions(Options):
     width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
+
+    def unfit(self, corpus: Corpus) -> None:
+        """Return None: the kind that replaces this one can learn all examples."""
+
 
 Encoder = Annotated[
     AutoOptions
@@ -41,7 +52,9 @@ Encoder = Annotated[
     | LinearEncoderOptions
     | MlpEncoderOptions
     | WindowEncoderOptions
-    | CnnEncoderOptions,
+    | CnnEncoderOptions
+    | GcnEncoderOptions
+    | GatEncoderOptions,
     Field(discriminator="kind"),
 ]
 

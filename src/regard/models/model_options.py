@@ -5,12 +5,14 @@ are set.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, Options, kinds_of
+from regard.data.corpus.corpora import Corpus
 
 MIN_HALF_WIDTH = 160  # width from which training in bfloat16 is faster
 MIN_HALF_GAIN = 1.6  # of matrix products, below which bfloat16 does not pay
@@ -30,6 +32,13 @@ MIN_LIMIT = {False: 2_000_000, True: 0}  # weights
 
 class ModelOptions(Options):
     """Base class of model options."""
+
+    gives: ClassVar[str] = "labels"
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
 
     @property
     def sides(self) -> dict[str, Any]:
@@ -79,6 +88,11 @@ class ModelOptions(Options):
         fast = stats.machine.half_gain >= MIN_HALF_GAIN
         wide = narrowest >= MIN_HALF_WIDTH
         return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
+
+    def own_default(self, name: str) -> Any:
+        """Return a training setting that a side has a default for, such as `default_lr`, or None."""
+        found = [getattr(part, name, None) for part in self.sides.values()]
+        return next((value for value in found if value is not None), None)
 
     def is_convex(self, stats: DataStats) -> bool:
         """Return whether the loss is convex, so that large steps find the optimum."""
@@ -177,6 +191,10 @@ class ModelOptions(Options):
 
     def default_epochs(self, stats: DataStats) -> float | None:
         """Return the default number of epochs if the model overfits quickly, otherwise None."""
+        return None
+
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the model cannot learn, and why; None: it can learn all."""
         return None
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

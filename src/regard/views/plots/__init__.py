@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from regard.views.plots import (
     attention_ideas,
+    checkpoints,
     convolution_plots,
+    decay_plot,
     functions,
     masks,
     norm_plots,
     norm_statistics,
     optimizer_paths,
     patterns,
+    position_ideas,
     position_scores,
     position_table,
     schedule_plot,
@@ -39,6 +42,16 @@ FIGURES = {
         schedule_plot.plot_schedules,
         ("kinds", "run", "settings"),
     ),
+    "decay": FigureSpec(
+        "scheduled sampling: probability of the true token, all decays or that of a run",
+        decay_plot.plot_decays,
+        ("kinds", "run"),
+    ),
+    "checkpoints": FigureSpec(
+        "dev loss and metric of RUN over its validations, and one against the other",
+        checkpoints.plot_checkpoints,
+        ("run",),
+    ),
     "optimizers": FigureSpec(
         "optimizer paths on a ravine, a saddle and the Rosenbrock function",
         optimizer_paths.plot_optimizer_paths,
@@ -51,6 +64,14 @@ FIGURES = {
     ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
+    ),
+    "position-order": FigureSpec(
+        "a sentence and its shuffle in an encoder with and without positions",
+        position_ideas.plot_position_order,
+    ),
+    "position-shift": FigureSpec(
+        "columns of the sinusoidal table, and the rotation that shifts them",
+        position_ideas.plot_position_shift,
     ),
     "position-scores": FigureSpec(
         "what each positional encoding adds to attention scores",
