@@ -18,6 +18,7 @@ from regard.views.plots import (
     position_ideas,
     position_scores,
     position_table,
+    scene_plot,
     schedule_plot,
     search_plot,
 )
@@ -120,6 +121,9 @@ FIGURES = {
     "receptive-fields": FigureSpec(
         "receptive fields and map sizes of the small image models, layer by layer",
         convolution_plots.plot_fields,
+    ),
+    "scenes": FigureSpec(
+        "drawn scenes of the built-in data, with captions", scene_plot.plot_scenes
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
