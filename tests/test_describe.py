@@ -81,6 +81,11 @@ def test_captions_are_described_on_both_sides(tmp_path: Path) -> None:
     assert {"encoder", "decoder"} <= {part.section for part in found.parts}
     positions = next(part for part in found.parts if part.name == "encoder.positions")
     assert positions.parameters == 4 * 4 * 64
+    layer = next(part for part in found.parts if part.name == "decoder.layers.0")
+    # a token: 12 D^2 and cross-attention, whose keys and values are computed for all 16 cells
+    width, memory = 128, 64
+    cross = 2 * width**2 + 16 * 2 * memory * width + 2 * 16 * width
+    assert layer.operations == 12 * width**2 + 2 * width + cross
 
 
 @pytest.mark.parametrize(

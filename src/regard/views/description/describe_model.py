@@ -171,17 +171,27 @@ def traced(model: nn.Module, shape: InputShape) -> tuple[dict[str, str], dict[st
     with torch.device("meta"), torch.no_grad(), _output_sizes(model, sizes), counter:
         image = torch.empty(1, *shape.grid, shape.size)
         source = Padded(image, torch.ones(1, 1, dtype=torch.bool))
-        if hasattr(model, "decoder"):
-            state = model.start(source)  # type: ignore[operator]
-            model.step(torch.zeros(1, 1, dtype=torch.long), state)  # type: ignore[operator]
-        else:
-            model(Batch(source))
-    root = type(model).__name__
+        OnePass(model)(source)
+    prefix = f"{OnePass.__name__}.model."
     operations = {
-        name.removeprefix(f"{root}."): sum(counts.values()) // 2
+        name.removeprefix(prefix): sum(counts.values()) // 2
         for name, counts in counter.get_flop_counts().items()
     }
     return sizes, operations
+
+
+class OnePass(nn.Module):
+    """A model called for one image, and for one output token if it has a decoder."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model: Any = model
+
+    def forward(self, source: Padded) -> Any:
+        """Return the output of the model."""
+        if not hasattr(self.model, "decoder"):
+            return self.model(Batch(source))
+        return self.model.step(torch.zeros(1, 1, dtype=torch.long), self.model.start(source))
 
 
 @contextlib.contextmanager
