@@ -15,6 +15,7 @@ from regard.cli.check import check
 from regard.cli.crossover import crossover
 from regard.cli.describe import describe
 from regard.cli.diagnose import diagnose
+from regard.cli.distill import distill
 from regard.cli.evaluate import evaluate
 from regard.cli.export import export
 from regard.cli.import_model import import_model
@@ -37,7 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the help
     **{"train": train, "evaluate": evaluate, "check": check, "predict": predict, "score": score},
     **{"export": export, "recipes": recipes, "describe": describe, "runs": runs, "report": report},
     **{"diagnose": diagnose, "plot": plot, "inspect": inspect, "import": import_model},
-    **{"shortlist": shortlist, "serve": serve, "crossover": crossover},
+    **{"distill": distill, "shortlist": shortlist, "serve": serve, "crossover": crossover},
 }
 app = typer.Typer(
     cls=CommandGroup,

@@ -25,13 +25,16 @@ class InputShape(NamedTuple):
 
     kind: kind of input. size: vocabulary size, numbers per vector, or channels of an image.
     characters: size of the character vocabulary, if the input consists of words.
-    grid: height and width of an image.
+    grid: height and width of an image. bag: for sparse features of nodes, `mean` or `sum` of the
+    vectors of their indices. relations: kinds of edges; 0: edges have no kind.
     """
 
     kind: str
     size: int
     characters: int = 0
     grid: tuple[int, int] = (0, 0)
+    bag: str = ""
+    relations: int = 0
 
     @property
     def values(self) -> int:
@@ -55,6 +58,7 @@ class Input(ABC):
     sequential: whether a source has several positions.
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
+    unordered: whether the positions of a source have no order, as the nodes of a graph.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
     inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
     (of each position) and picture.
@@ -69,6 +73,7 @@ class Input(ABC):
     sequential: ClassVar[bool] = True
     whole_words: bool = False
     characters: bool = False
+    unordered: ClassVar[bool] = False
     written: ClassVar[bool] = True
     placeholder: ClassVar[str] = "TEXT"
     plural: ClassVar[str] = "texts"

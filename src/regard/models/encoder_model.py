@@ -163,6 +163,8 @@ class TaggerOptions(SourceModelOptions):
         return [*super().describe(), *head]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "nodes of a graph"
         return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
     def default_width(self, stats: DataStats) -> int:
@@ -170,7 +172,11 @@ class TaggerOptions(SourceModelOptions):
         return 128 if stats.budget and self.updates_at(256, stats) < MIN_WIDE_UPDATES else 256
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
+
+    def default_epochs(self, stats: DataStats) -> float | None:
+        found: float | None = self.own_default("default_epochs")
+        return found
 
     def trains_in_bfloat16(self, stats: DataStats) -> bool:
         return False
@@ -201,6 +207,8 @@ class PooledOptions(SourceModelOptions):
         ]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "graphs"
         if stats.vectors:
             return "mlp", "vectors of numbers"
         return "window", "local phrases determine the label, independent of position"
@@ -212,7 +220,7 @@ class PooledOptions(SourceModelOptions):
         return False
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors
@@ -229,6 +237,9 @@ class PooledOptions(SourceModelOptions):
         """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images."""
         if any(stats.grid):
             return None if stats.budget else IMAGE_EPOCHS
+        if stats.edges:
+            found: float | None = self.own_default("default_epochs")
+            return found
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

@@ -74,6 +74,7 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         vectors=0 if source.sequential else source.shape.values,
         grid=source.shape.grid,
         source=source.kind,
+        edges=corpus.source.num_edges if source.unordered else 0,  # type: ignore[attr-defined]
     )
 
 

@@ -119,6 +119,12 @@ class Task(Scoring, ABC):
             "(texts)"
         )
 
+    def rewards(
+        self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the reward of each output, given as token ids, for training on a metric."""
+        raise UserError(f"objective: rewards are not supported for task {self.kind}")
+
     @abstractmethod
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """Return statistics of the data, and warnings about the data."""

@@ -50,11 +50,20 @@ def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> 
         job.stream_texts()
         job.warnings.print()
         return
+    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
+    run_job(job, shard, fingerprint)
+
+
+def run_job(job: "PredictJob", shard: Shard, fingerprint: Callable[[], dict[str, Any]]) -> None:
+    """Predict a shard of the items of a job, and write the predictions to its output.
+
+    fingerprint: returns everything that determines the output.
+    """
+    options = job.options
     first, end = job.bounds(shard) if shard.count > 1 else (0, None)
     items = islice(job.items(), first, end)
-    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
     with open_output(
-        options.output, fingerprint, job.warnings, options.force, predictor.engine
+        options.output, fingerprint, job.warnings, options.force, job.predictor.engine
     ) as sink:
         if isinstance(sink, PartialOutput):
             sink.skip(items, show_path(options.input))

@@ -121,12 +121,14 @@ class Inspection(ForcedOutput):
             "truncated": self.truncated,
             "unknown_tokens": self.unknown_tokens,
             "steps": [step.as_dict() for step in self.steps],
+            "own": [vars(one) for one in self.own],
             "attention": [vars(one) for one in self.attention],
             "saliency": None,
             "gates": [
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
