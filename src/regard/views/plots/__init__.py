@@ -9,6 +9,7 @@ from regard.views.plots import (
     checkpoints,
     decay_plot,
     functions,
+    image_plots,
     masks,
     norm_plots,
     norm_statistics,
@@ -111,6 +112,19 @@ FIGURES = {
     ),
     "convolution": FigureSpec(
         "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
+    "image-tensor": FigureSpec(
+        "an image as three channels and as one vector: drawn, or --text FILE",
+        image_plots.plot_tensor,
+        ("text",),
+    ),
+    "feature-maps": FigureSpec(
+        "filters and their feature maps, or those of RUN for --text FILE",
+        image_plots.plot_feature_maps,
+        ("run", "text"),
+    ),
+    "pooling": FigureSpec(
+        "max and mean pooling of a map: before and after", image_plots.plot_pooling, ("text",)
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
