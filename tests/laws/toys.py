@@ -71,7 +71,11 @@ GRAPHS = [
 GRAPH_TRANSFORMERS: list[Tree] = [
     {
         "frontend": {"kind": "graph"},
-        "encoder": {"kind": "transformer", "attention": {"kind": kind}, "positions": {"kind": "none"}},
+        "encoder": {
+            "kind": "transformer",
+            "attention": {"kind": kind},
+            "positions": {"kind": "none"},
+        },
     }
     for kind in ("edges", "distances")
 ]

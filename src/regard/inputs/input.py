@@ -25,14 +25,18 @@ class InputShape(NamedTuple):
 
     kind: kind of input. size: vocabulary size, numbers per vector, or channels of an image.
     characters: size of the character vocabulary, if the input consists of words.
-    grid: height and width of an image. bag: for sparse features of nodes, `mean` or `sum` of the
-    vectors of their indices. relations: kinds of edges; 0: edges have no kind.
+    grid: height and width of an image. scale: mean and standard deviation of each number in the
+    training set, if the frontend standardizes with them. rate: sampling rate of sounds in Hz.
+    bag: for sparse features of nodes, `mean` or `sum` of the vectors of their indices. relations:
+    kinds of edges; 0: edges have no kind.
     """
 
     kind: str
     size: int
     characters: int = 0
     grid: tuple[int, int] = (0, 0)
+    scale: tuple[tuple[float, ...], ...] = ()
+    rate: int = 0
     bag: str = ""
     relations: int = 0
 

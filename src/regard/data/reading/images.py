@@ -16,6 +16,7 @@ import numpy as np
 
 from regard.core.errors import UserError
 from regard.data.reading.image_media import FORMATS, check_media
+from regard.data.reading.media_source import MediaSource
 
 MAX_PIXELS = 1 << 26  # of one image, about 8,000 x 8,000
 MAX_SIDE = 1 << 16
@@ -29,7 +30,7 @@ BY_SUFFIX = {
 GRAYSCALE = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")  # modes of Pillow
 
 
-class Image:
+class Image(MediaSource):
     """A source that is an image: pixels (H, W, C), uint8, and a name for messages.
 
     changes: what was converted when it was read. Two images with the same pixels are equal,
@@ -60,17 +61,8 @@ class Image:
         """Return the size of the pixels in memory."""
         return self.pixels.nbytes
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Image) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return int.from_bytes(self.digest[:8], "little")
-
     def __len__(self) -> int:
         return self.pixels.size
-
-    def __str__(self) -> str:
-        return self.name
 
     def __repr__(self) -> str:
         """Return shape and hash, which determine the split into training and dev set."""
