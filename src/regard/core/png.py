@@ -31,7 +31,7 @@ def thumbnail_url(pixels: np.ndarray) -> str:
     step = -(-max(pixels.shape[:2]) // MAX_THUMBNAIL)
     if step > 1:  # the mean of each block
         height, width = (size // step * step or size for size in pixels.shape[:2])
-        blocks = pixels[:height, :width].astype(np.float32)
+        blocks: np.ndarray = pixels[:height, :width].astype(np.float64)
         for axis, size in ((0, height), (1, width)):
             starts = np.arange(0, size, step)
             counts = np.diff([*starts, size]).reshape([-1 if n == axis else 1 for n in range(3)])

@@ -119,9 +119,9 @@ FIGURES = {
         ("text",),
     ),
     "feature-maps": FigureSpec(
-        "filters and their feature maps, or those of RUN for --text FILE",
+        "three filters and their feature maps: of a drawn image, or of --text FILE",
         image_plots.plot_feature_maps,
-        ("run", "text"),
+        ("text",),
     ),
     "pooling": FigureSpec(
         "max and mean pooling of a map: before and after", image_plots.plot_pooling, ("text",)

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from regard.core.errors import UserError
 from regard.data.reading.image_files import read_image
 from regard.nn.convolution.conv import Conv
 from regard.nn.convolution.pool import MapPool
 from regard.nn.convolution.sizes import MapShape
+from regard.views.figures.pixels import show_pixels
 from regard.views.figures.style import FAINT, INK, PAPER, hide_frame, new_figure, panels
-from regard.views.inspection.figure_picture import plot_maps, show_pixels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -73,18 +72,7 @@ def plot_tensor(args: PlotArgs) -> "Figure":
 
 
 def plot_feature_maps(args: PlotArgs) -> "Figure":
-    """Plot the feature maps of an image: of a run, or of three known filters."""
-    if args.run is not None:
-        from regard.exchange.engine_choice import load_predictor
-        from regard.views.inspection.inspecting import inspect_with_options
-
-        if args.text is None:
-            raise UserError("figure feature-maps: RUN needs an image", help="add --text FILE")
-        found = inspect_with_options(load_predictor(args.run), args.text, None, {}, 10_000)
-        picture = found.as_dict().get("picture")
-        if not picture or not picture["maps"]:
-            raise UserError(f"{args.run}: the model has no feature maps")
-        return plot_maps(f"Feature maps of {args.text}", picture, None)
+    """Plot three known filters and their feature maps of an image."""
     pixels = _pixels(args)
     gray = torch.from_numpy(pixels.mean(2)).float()[None, None] / 255
     conv: Any = Conv(width=len(FILTERS), size=3, padding=0, activation="relu")
