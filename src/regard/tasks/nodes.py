@@ -29,6 +29,8 @@ from regard.models.encoder_model import EncoderModel, TaggerOptions
 from regard.objectives import Objective
 from regard.search.search import SearchRequest
 from regard.tasks.graph_rows import NodeRows
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.node_pass import NodePass, node_pass
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.tag_task import TagTask
 from regard.tasks.task import NUM_SAMPLES, Evaluation, Prediction
@@ -109,6 +111,10 @@ class NodeTask(TagTask):
     def rows(self, sources: Sequence[Any]) -> NodeRows:
         """Return the sources, of which those of one graph share a row."""
         return NodeRows(self.source, sources)
+
+    def forced_pass(self, request: InspectionRequest) -> NodePass:  # type: ignore[override]
+        """Return the forced pass over nodes and their neighbors, with their labels."""
+        return node_pass(request)
 
     def evaluate(
         self,

@@ -63,7 +63,7 @@ class ForcedOutput:
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. notes: remarks for the user, such as what is missing and why.
+    for JSON. graph: the nodes and edges of a graph, ready for JSON. notes: remarks for the user, such as what is missing and why.
     """
 
     source: TokenizedText
@@ -75,6 +75,7 @@ class ForcedOutput:
     truncated: bool = False
     unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = None
     notes: tuple[Note, ...] = ()
 
 
@@ -153,6 +154,11 @@ class ForcedPass(ABC):
     def row_axis(self) -> TokenAxis:
         """The axis of the output parts in saliency maps: "target", or "one" for a single part."""
         return "target"
+
+    @property
+    def kept(self) -> int | None:
+        """The number of first source positions that are shown; None: all."""
+        return None
 
     @property
     def supported_views(self) -> frozenset[str]:

@@ -34,6 +34,11 @@ NOTES = {
         "A vector is read as one position, so there is no attention. Gradients are with respect to "
         "the standardized features."
     ),
+    "graph.cut": (
+        "The neighborhood has {nodes} nodes: only the nearest {limit} are computed, so values are "
+        "approximate."
+    ),
+    "graph.shown": "Only {limit} of {nodes} nodes within two edges are shown.",
     "number.gradients": "Gradients are those of the predicted number, in its own unit.",
     "number.heads": "Gradients and ablation refer to the predicted number, in its own unit.",
     "number.several": "Ablation is the sum of the changes of all predicted numbers.",

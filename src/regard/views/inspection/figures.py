@@ -8,6 +8,7 @@ from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet, fonts_for
 from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
+from regard.views.inspection.figure_graph import plot_graph
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
 from regard.views.inspection.figure_tree import plot_search_tree
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree")
+VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree", "graph")
 MAX_TITLE = 200  # characters of source and of target
 
 
@@ -55,6 +56,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
         "saliency": bool(inspection["saliency"]),
         "gates": bool(inspection["gates"]),
         "tree": bool(inspection["tree"]),
+        "graph": bool(inspection.get("graph")),
     }
     return [view for view in VIEWS if has[view]]
 
@@ -65,7 +67,7 @@ def _check(
     """Raise UserError if the view, layer or head is not available."""
     if view is not None and view not in VIEWS:
         raise UserError(f"--view {view}: expected one of {', '.join(VIEWS)}")
-    for name, value, views in (("head", head, PARTS), ("layer", layer, (*PARTS, "gates"))):
+    for name, value, views in (("head", head, (*PARTS, "graph")), ("layer", layer, (*PARTS, "gates", "graph"))):
         if value is not None and view not in (None, *views):
             raise UserError(
                 f"--{name} {value}: not supported for --view {view}", help=f"drop --{name}"
@@ -93,6 +95,8 @@ def _plot(
     title = _title(inspection, fonts)
     if view == "tree":
         return plot_search_tree(title, inspection["tree"], fonts)
+    if view == "graph" or (view is None and inspection.get("graph")):
+        return plot_graph(title, inspection, layer, head, fonts)
     if view == "gates":
         return plot_gates(title, inspection, layer, fonts)
     if view == "alignment":
@@ -140,6 +144,8 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
         yield from (inspection[side]["text"], *inspection[side]["tokens"])
     for step in inspection["steps"]:
         yield from (step["token"], *(name for name, _ in step.get("alternatives", [])))
+    if inspection.get("graph"):
+        yield from (*inspection["graph"]["nodes"], *inspection["graph"]["labels"])
     if inspection["tree"]:
         yield from (node["token"] for node in inspection["tree"]["nodes"])
 

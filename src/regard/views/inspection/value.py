@@ -125,6 +125,7 @@ class Inspection(ForcedOutput):
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "graph": self.graph,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
@@ -137,7 +138,7 @@ class Inspection(ForcedOutput):
     ) -> "Figure":
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
-        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates or tree. layer,
+        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree or graph. layer,
         head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
