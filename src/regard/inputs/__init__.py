@@ -1,4 +1,6 @@
-"""The registries of inputs (text, words, vectors, image, graph) and frontends: unions of their options.
+"""The registries of inputs (text, words, vectors, image, graph) and frontends.
+
+They are unions of their options.
 
 An input encodes sources as numbers. A frontend is the module that turns these into vectors.
 """

@@ -63,7 +63,8 @@ class ForcedOutput:
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. graph: the nodes and edges of a graph, ready for JSON. notes: remarks for the user, such as what is missing and why.
+    for JSON. graph: nodes and edges of a graph, ready for JSON. notes: remarks for the user, such
+    as what is missing and why.
     """
 
     source: TokenizedText

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ROUNDS, SIDE = 200, 6.0  # iterations of the layout; inches
 MAX_NAMED = 60  # nodes with a name in the figure
 MIN_WIDTH, MAX_WIDTH = 0.6, 6.0  # points
+MIN_SIZE, MORE_SIZE = 40, 260  # square points
 
 
 def plot_graph(
@@ -80,7 +81,7 @@ def draw(
         outlines = [INK if i < graph["explained"] else "white" for i in some]
         axes.scatter(
             *places[some].T,
-            s=40 + 260 * sizes[some],
+            s=MIN_SIZE + MORE_SIZE * sizes[some],
             color=COLORS[number % len(COLORS)],
             edgecolors=outlines,
             linewidths=[2.0 if i < graph["explained"] else 0.5 for i in some],
@@ -88,8 +89,9 @@ def draw(
             zorder=2,
         )
     for i, name in enumerate(graph["nodes"][:MAX_NAMED]):
+        above = (0, 3 + 0.5 * math.sqrt(MIN_SIZE + MORE_SIZE * sizes[i]))  # points
         axes.annotate(
-            fonts.label(name), places[i], (0, 7), textcoords="offset points", ha="center", fontsize=7
+            fonts.label(name), places[i], above, textcoords="offset points", ha="center", fontsize=7
         )
     axes.set(xticks=[], yticks=[])
     for side in axes.spines.values():

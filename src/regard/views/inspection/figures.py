@@ -67,7 +67,10 @@ def _check(
     """Raise UserError if the view, layer or head is not available."""
     if view is not None and view not in VIEWS:
         raise UserError(f"--view {view}: expected one of {', '.join(VIEWS)}")
-    for name, value, views in (("head", head, (*PARTS, "graph")), ("layer", layer, (*PARTS, "gates", "graph"))):
+    for name, value, views in (
+        ("head", head, (*PARTS, "graph")),
+        ("layer", layer, (*PARTS, "gates", "graph")),
+    ):
         if value is not None and view not in (None, *views):
             raise UserError(
                 f"--{name} {value}: not supported for --view {view}", help=f"drop --{name}"

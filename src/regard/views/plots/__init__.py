@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from regard.views.plots import (
     attention_ideas,
     functions,
+    graphs,
     masks,
     norm_plots,
     norm_statistics,
@@ -84,6 +85,10 @@ FIGURES = {
         "attention patterns of all kernels, computed from gradients",
         patterns.plot_patterns,
         ("kinds",),
+    ),
+    "graph-attention": FigureSpec(
+        "attention on a graph and on the complete graph, each next to its matrix",
+        graphs.plot_graph_attention,
     ),
     "attention-scale": FigureSpec(
         "why scores are divided by sqrt(d): scores and largest weights over the width",
