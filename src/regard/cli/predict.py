@@ -99,6 +99,8 @@ def predict(
         list[str] | None,
         speed(metavar="MODEL", help="Additional model for an ensemble (repeatable)."),
     ] = None,
+    rescore: option.Rescore = None,
+    rescore_weight: option.RescoreWeight = 1.0,
     engine: Annotated[
         str | None,
         speed(
@@ -129,20 +131,8 @@ def predict(
     option.check_texts(texts, input, "predict")
     special = (
         *(output, token_scores, alignments, source_column, target_column, settings, sample),
-        *(
-            edges,
-            id_column,
-            graph_column,
-            threshold is not None,
-            prefix,
-            require,
-            ban,
-            input_json,
-            alternatives,
-            ensemble,
-            shard,
-        ),
-        *(shortlist, shortlist_file),
+        *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
+        *(shortlist, shortlist_file, rescore, edges, id_column, graph_column),
     )
     if texts and not any(special):
         format = nbest, json_lines
@@ -155,6 +145,7 @@ def predict(
     from regard.inference.prediction.output_lines import OutputFormat
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import PredictOptions
+    from regard.inference.rescoring import with_scorer
     from regard.tasks.values import Constraints
 
     torch_only = "--ensemble" if ensemble else "--token-scores"
@@ -173,6 +164,8 @@ def predict(
         search=search,
         settings=tuple(settings or ()),
         ensemble=tuple(ensemble or ()),
+        rescore=rescore,
+        rescore_weight=rescore_weight,
         engine=engine,
         quantize=quantize,
         shortlist=shortlist_file or shortlist,
@@ -196,6 +189,8 @@ def predict(
         if ensemble:
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
+        if rescore:
+            predictor = with_scorer(predictor, load_predictor(rescore), rescore_weight)
         predict_job(predictor, options, shard_of_process)
 
 

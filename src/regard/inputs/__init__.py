@@ -1,6 +1,4 @@
-"""The registries of inputs (text, words, vectors, image, graph) and frontends.
-
-They are unions of their options.
+"""The registries of inputs and frontends: unions of their options.
 
 An input encodes sources as numbers. A frontend is the module that turns these into vectors.
 """
@@ -24,11 +22,15 @@ from regard.inputs.image_frontends import (
 )
 from regard.inputs.images import Images
 from regard.inputs.input import Input, InputOptions
+from regard.inputs.sound_frontends import ConvolvedFrontendOptions, FramesFrontendOptions
+from regard.inputs.sounds import Sounds
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import VectorFrontendOptions, Vectors
 from regard.inputs.words import WordFrontendOptions, WordInput, Words
 
-Inputs = Annotated[Text | Words | Vectors | Images | GraphOptions, Field(discriminator="kind")]
+Inputs = Annotated[
+    Text | Words | Vectors | Images | Sounds | GraphOptions, Field(discriminator="kind")
+]
 Frontends = Annotated[
     TokenEmbedderOptions
     | WordFrontendOptions
@@ -36,6 +38,8 @@ Frontends = Annotated[
     | GridFrontendOptions
     | FlatFrontendOptions
     | PatchFrontendOptions
+    | ConvolvedFrontendOptions
+    | FramesFrontendOptions
     | CnnFrontendOptions
     | GraphFrontendOptions
     | NodeFrontendOptions,

@@ -59,7 +59,8 @@ class NetworkOptions(Options):
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
-        sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
+        known = type(self).model_fields
+        sizes = {s: getattr(self, s) for s in ("layers", "heads", "width") if s in known}
         found = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 

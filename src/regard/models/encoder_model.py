@@ -22,6 +22,7 @@ from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
 IMAGES_PER_BATCH, IMAGE_EPOCHS = 64, 30.0
+SOUNDS_PER_BATCH, MAX_FRAMES = 32, 8192  # per batch
 MIN_WIDE_UPDATES = 1_200  # of a wide tagger, as estimated; with fewer, a narrow one learns more
 
 
@@ -211,6 +212,8 @@ class PooledOptions(SourceModelOptions):
             return "gcn", "graphs"
         if stats.vectors:
             return "mlp", "vectors of numbers"
+        if stats.frames:
+            return "recurrent", "sounds: a bidirectional GRU over windows"
         return "window", "local phrases determine the label, independent of position"
 
     def default_width(self, stats: DataStats) -> int:
@@ -231,6 +234,8 @@ class PooledOptions(SourceModelOptions):
             return IMAGES_PER_BATCH
         if stats.vectors:
             return 32 if stats.examples < 10_000 else 256
+        if stats.frames:
+            return max(512, min(MAX_FRAMES, SOUNDS_PER_BATCH * stats.tokens // stats.examples))
         return super().default_batch_tokens(stats)
 
     def default_epochs(self, stats: DataStats) -> float | None:
@@ -240,7 +245,9 @@ class PooledOptions(SourceModelOptions):
         if stats.edges:
             found: float | None = self.own_default("default_epochs")
             return found
-        return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
+        if stats.vectors or stats.frames:
+            return None
+        return max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

@@ -89,14 +89,15 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         labels=labels,
         vectors=0 if source.sequential else source.shape.values,
         grid=source.shape.grid,
+        frames=source.shape.rate > 0,
         source=source.kind,
         edges=corpus.source.num_edges if source.unordered else 0,  # type: ignore[attr-defined]
     )
 
 
 def neighbor_fits(source: Input) -> list[BaselineFit]:
-    """Return the nearest neighbor, by words or character trigrams; none for vectors."""
-    if not source.sequential:
+    """Return the nearest neighbor, by words or character trigrams; none for vectors and files."""
+    if not source.sequential or source.media:
         return []
     fit = partial(NearestNeighbor.fit, trigrams if source.characters else words)
     return [BaselineFit(NearestNeighbor.name, fit, stored=False)]

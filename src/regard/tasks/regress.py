@@ -210,7 +210,8 @@ class RegressTask(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
         """Return statistics of the data, and warnings about the data."""
-        return check_numbers(train, dev)
+        sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+        return check_numbers(train, dev, self.source.plural, self.source.media_stats(*sources))
 
     def save(self, folder: Path) -> None:
         """Write the input, mean and deviation to `vocabulary/` in the run folder."""

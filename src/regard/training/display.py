@@ -134,7 +134,8 @@ class PlainDisplay(Display):
             self.print(f"note: {line}")
         if (report := run.folder / "report.html").exists():
             self.print(f"report: {report}")
-        self.print(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")
+        names = {"run": shlex.quote(str(run.folder)), "source": run.task.source.placeholder}
+        self.print(f"next: {run.task.usage_hint.format(**names)}")
 
     def interrupted(self, run: Run) -> None:
         """Print where the run stopped and how to resume it."""
