@@ -85,7 +85,8 @@ class SourceModelOptions(ModelOptions):
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
             options = default_frontend(stats.source, self.encoder)
-            if problem := incompatibility(options, encoder := self.encoder):
+            encoder: Any = self.encoder
+            if problem := incompatibility(options, encoder):
                 if encoder.needs:
                     needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
                     problem = (

@@ -139,7 +139,7 @@ def _held_out(data: GraphData, by_node: bool) -> list[bool]:
         known = np.zeros(len(data.graphs), bool)
         known[data.graph[labeled]] = True
         held = held_out_nodes([graph.name for graph in data.graphs], known.tolist())
-        return np.array(held)[data.graph].tolist()  # type: ignore[no-any-return]
+        return np.array(held)[data.graph].tolist()
     # nodes of a graph are in the order of the table, but graphs may alternate
     names = np.empty(len(labeled), object)
     order = np.argsort(data.graph, kind="stable")

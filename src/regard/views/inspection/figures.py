@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "picture", "filters", "maps", "alignment", *PARTS, "saliency", "gates", "tree")
+VIEWS: tuple[str, ...] = (
+    "steps",
+    "picture",
+    "filters",
+    "maps",
+    "alignment",
+    *PARTS,
+    "saliency",
+    "gates",
+    "tree",
+)
 VIEWS += ("graph",)
 LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
