@@ -7,7 +7,7 @@ code is 1 if the file is out of date.
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -160,11 +160,21 @@ def auto_keys() -> set[str]:
                 if model == "masked":
                     tree["objective"] = {"kind": "masked"}
                 before = check_config(tree, "settings")
-                after = flatten(fill_defaults(before, stats)[0].model_dump(mode="json"))
+                read = source_of(combination, stats)
+                after = flatten(fill_defaults(before, read)[0].model_dump(mode="json"))
                 for key, value in flatten(before.model_dump(mode="json")).items():
                     if value is None and (after.get(key) is not None or f"{key}.kind" in after):
                         found |= {key, f"{key}.kind"}
     return found
+
+
+def source_of(kinds: Iterable[str], stats: DataStats) -> DataStats:
+    """Return the statistics of sources that encoders of these kinds read."""
+    if "cnn" in kinds:
+        return replace(stats, source="image", grid=(8, 8), vectors=64)
+    if {"gcn", "gat"} & set(kinds):
+        return replace(stats, source="graph", edges=stats.tokens)
+    return stats
 
 
 def page() -> str:

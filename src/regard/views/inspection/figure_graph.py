@@ -1,4 +1,4 @@
-"""The figure of a neighborhood: nodes in the color of their label, edges as wide as their attention."""
+"""The figure of a neighborhood in a graph: edges are as wide as their attention."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -13,8 +13,8 @@ from regard.nn.kernels.edges import EdgeAttention
 from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.positions import Position
 from regard.views.figures.fonts import fonts_for
-from regard.views.figures.style import COLORS, GRID, PAPER, hide_frame, new_figure, panels
 from regard.views.figures.graph_plot import draw, layout
+from regard.views.figures.style import COLORS, GRID, PAPER, hide_frame, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
