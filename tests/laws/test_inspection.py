@@ -84,7 +84,7 @@ def attends(case: Case) -> bool:
     """Whether a model has attention of any kind."""
     return bool(
         values(case, "cross") - {"none"}
-        or "transformer" in values(case, "kind")
+        or {"transformer", "gat"} & values(case, "kind")
         or "attention" in values(case, "pooling")
     )
 

@@ -10,6 +10,7 @@ from regard.views.plots import (
     convolution_plots,
     decay_plot,
     functions,
+    graphs,
     image_plots,
     masks,
     norm_plots,
@@ -99,6 +100,10 @@ FIGURES = {
         "attention patterns of all kernels, computed from gradients",
         patterns.plot_patterns,
         ("kinds",),
+    ),
+    "graph-attention": FigureSpec(
+        "attention on a graph and on the complete graph, each next to its matrix",
+        graphs.plot_graph_attention,
     ),
     "attention-scale": FigureSpec(
         "why scores are divided by sqrt(d): scores and largest weights over the width",
