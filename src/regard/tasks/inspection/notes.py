@@ -27,8 +27,8 @@ NOTES = {
         "are masked. Positions after <eos> are not part of the output."
     ),
     "frames.parts": (
-        "Each frame is shown; {blank} is a blank. Equal adjacent tokens are one token. The score is "
-        "the log probability of the output."
+        "Each frame is shown; {blank} is a blank. Equal adjacent tokens are one token. The score "
+        "is the log probability of the output."
     ),
     "continuation.greedy": "The continuation is greedy, at most {limit} tokens.",
     "continuation.sampled": "The continuation is sampled, at most {limit} tokens.",
