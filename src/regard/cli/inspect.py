@@ -14,7 +14,7 @@ from regard.cli.union_options import SampleFlag, SearchSettings, with_parameters
 from regard.core.errors import UserError, info, note
 from regard.core.files import write_text
 
-VIEWS = "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree"
+VIEWS = "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree, passes"
 KINDS = {"--out": PAGE, "--json": INSPECTION, "--png": PNG, "--svg": SVG}
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"
 

@@ -9,6 +9,7 @@ from regard.views.figures.fonts import FontSet, fonts_for
 from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
+from regard.views.inspection.figure_passes import plot_search_steps
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
 from regard.views.inspection.figure_tree import plot_search_tree
 from regard.views.inspection.figure_views import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree")
+VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree", "passes")
 MAX_TITLE = 200  # characters of source and of target
 
 
@@ -55,6 +56,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
         "saliency": bool(inspection["saliency"]),
         "gates": bool(inspection["gates"]),
         "tree": bool(inspection["tree"]),
+        "passes": bool(inspection.get("search")),
     }
     return [view for view in VIEWS if has[view]]
 
@@ -93,6 +95,8 @@ def _plot(
     title = _title(inspection, fonts)
     if view == "tree":
         return plot_search_tree(title, inspection["tree"], fonts)
+    if view == "passes":
+        return plot_search_steps(title, inspection, fonts)
     if view == "gates":
         return plot_gates(title, inspection, layer, fonts)
     if view == "alignment":
@@ -140,6 +144,10 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
         yield from (inspection[side]["text"], *inspection[side]["tokens"])
     for step in inspection["steps"]:
         yield from (step["token"], *(name for name, _ in step.get("alternatives", [])))
+    search = inspection.get("search") or {}
+    yield from (one["token"] or "" for one in search.get("frames", []))
+    yield from (one["token"] for tokens in search.get("passes", []) for one in tokens)
+    yield from (one["text"] for one in search.get("lengths", []))
     if inspection["tree"]:
         yield from (node["token"] for node in inspection["tree"]["nodes"])
 
