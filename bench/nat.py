@@ -270,7 +270,7 @@ def count_calls(stepper: Any, search: Any, requests: list[Any]) -> int:
 
 
 def table(rows: list[Cell], data: str) -> list[Cell]:
-    """One row per system, data and search: quality beside speed."""
+    """One row per system, data and search: quality and speed."""
     speeds = {key(row): row for row in rows if row["part"] == "speed"}
     found = []
     for row in rows:
@@ -309,7 +309,9 @@ def report(rows: list[Cell], data: str) -> bool:
         for line in lines:
             if (line["system"], line["trained on"], line["search"]) == (name, "distilled", search):
                 lost = best - line[metric]
-                missed |= bar(f"{name}, {search}, distilled: below the teacher", lost, MAX_LOSS[data])
+                missed |= bar(
+                    f"{name}, {search}, distilled: below the teacher", lost, MAX_LOSS[data]
+                )
     for line in lines:
         if line["one call"]:
             ratio = line["one call"] / greedy

@@ -149,7 +149,7 @@ def test_prefix_beam_search_is_enumeration(seed: int) -> None:
 
 
 def test_token_probabilities_are_conditional() -> None:
-    """p(y_i | y_<i): all outputs that go on with y_i, among those that start with y_<i."""
+    """p(y_i | y_<i): all outputs that continue with y_i, among those that start with y_<i."""
     logp = random_logp(5, 7)
     exact = {output: logsum([p for p, _ in paths]) for output, paths in by_output(logp).items()}
     for output in list(exact)[:30]:

@@ -146,7 +146,7 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     """For `predict`, whose answers come in the order of the sources, an empty text among them."""
     run = built(case)
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    if TOYS[case.toy].reads not in ("vectors", "image"):
+    if TOYS[case.toy].reads not in ("vectors", "image", "graph"):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
         predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)
@@ -200,10 +200,12 @@ def test_the_loss_is_additive(case: Case, smoothing: float, weighted: bool) -> N
         weight = torch.tensor([0.5, 2.0, 1.0, 0.0, 3.0]) if weighted else batch.weight
         whole = objective(run.model, batch._replace(weight=weight))
         each = torch.ones(5) if weight is None else weight
-        parts = [
-            objective(run.model, run.corpus.batch(ROWS[row : row + 1])._replace(weight=None))
-            for row in ROWS
-        ]
+        rows = [run.corpus.batch(ROWS[row : row + 1]) for row in ROWS]
+        if weight is not None and weight.dim() == 2:  # of each position
+            each = torch.ones(5)
+        else:
+            rows = [row._replace(weight=None) for row in rows]
+        parts = [objective(run.model, row) for row in rows]
         expected = sum(float(w * part.sum) for w, part in zip(each, parts, strict=True))
         assert float(whole.sum) == pytest.approx(expected, rel=1e-4)
         count = sum(float(w * part.count) for w, part in zip(each, parts, strict=True))

@@ -127,13 +127,18 @@ class TransduceTask(SequenceDecoding, Task):
             int(lengths.sum()),
             len(self.target),
             self.target.subwords,
-            inputs=0 if any(shape.grid) else shape.size,
+            inputs=0 if any(shape.grid) or shape.rate else shape.size,
             grid=shape.grid,
+            frames=shape.rate > 0,
             source=shape.kind,
             target_tokens=int(lengths[:, 1].sum()),
             longest_target=int(lengths[:, 1].max(initial=0)),
             length_change=int(np.abs(lengths[:, 1].astype(int) - lengths[:, 0]).max(initial=0)),
         )
+
+    def parse(self, text: str) -> Any:
+        """Parse an input line into a source: a text, or the name of a file."""
+        return self.source.parse(text)
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
         """Return the forward pass over the output of the search, or over a given target."""
@@ -157,6 +162,13 @@ class TransduceTask(SequenceDecoding, Task):
         outputs = [[prediction.text for prediction in predictions] for predictions in variants]
         tokenize = self.target.metric_tokens
         return metrics.score_variants(outputs, self._references(examples), tokenize)
+
+    def rewards(
+        self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the reward of each output, given as token ids, for training on a metric."""
+        texts = ([self.target.decode(ids) for ids in side] for side in (outputs, references))
+        return metrics.rewards(metric, *texts, self.target.metric_tokens)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
@@ -196,7 +208,9 @@ class TransduceTask(SequenceDecoding, Task):
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """Return statistics of the data, and warnings about the data."""
         if self.tokenizer is None:
-            return check_sources(self.source.kind, self.lengths(train), len(dev))
+            sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+            media = self.source.media_stats(*sources)
+            return check_sources(self.source.kind, self.lengths(train), len(dev), media)
         sides = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:

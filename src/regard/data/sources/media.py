@@ -16,9 +16,10 @@ from regard.data.reading.media import Medium, Prepare, show_names
 from regard.data.reading.media_folder import folder_medium, read_folder
 from regard.data.reading.media_table import file_medium, hint, read_table
 from regard.data.reading.read import Pair, Pairs
+from regard.data.reading.sound_files import SOUNDS
 from regard.data.sources.open import DataSpec
 
-MEDIA: tuple[Medium, ...] = (IMAGES,)
+MEDIA: tuple[Medium, ...] = (IMAGES, SOUNDS)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,13 @@ NOTES = {
         "A vector is read as one position, so there is no attention. Gradients are with respect to "
         "the standardized features."
     ),
+    "picture.gradients": (
+        "Saliency is gradient x input. Pixels are standardized, so the mean color has none."
+    ),
+    "picture.maps": "This model has no feature maps, so there is no class activation map.",
+    "picture.filters": "This model has no filters that read the pixels of a window.",
+    "picture.channels": "Of each layer, the feature maps with the largest means are shown.",
+    "positions.many": "Attention is omitted: {count} positions, but the limit is {limit}.",
     "number.gradients": "Gradients are those of the predicted number, in its own unit.",
     "number.heads": "Gradients and ablation refer to the predicted number, in its own unit.",
     "number.several": "Ablation is the sum of the changes of all predicted numbers.",

@@ -16,6 +16,7 @@ SCRIPTS = (
     "lines.js",
     "tokens.js",
     "passes.js",
+    "picture.js",
     "head.js",
     "attention.js",
     "tree_layout.js",
