@@ -144,7 +144,7 @@ class Inspection(ForcedOutput):
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
         view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
-        gates, tree or graph. layer, head: plot only this layer or attention head (0-based).
+        gates, tree, passes or graph. layer, head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 
