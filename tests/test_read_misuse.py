@@ -161,7 +161,7 @@ def test_long_cells_of_csv_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     assert read_pairs(write("long.csv", f'{text},b\n"{text}",c\n')).pairs[1].source == text
     before = csv.field_size_limit(1000)
     try:
-        monkeypatch.setattr("regard.data.reading.pair_tables.MAX_LINE", 1000)
+        monkeypatch.setattr("regard.data.reading.table_formats.MAX_LINE", 1000)
         message = error_of("long.csv", f"a,b\n{'a' * 1001},b\n")
     finally:
         csv.field_size_limit(before)

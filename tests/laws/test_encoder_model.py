@@ -25,7 +25,7 @@ from regard.training.start import start_run
 from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
 from .unions import name_of, sized, slot, variants
 
-CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
+CASES = [c for toy in ("tag", "classify", "regress-vectors", "classify-images") for c in cases(toy)]
 PAIRS = [
     {"encoder": encoder, "pooling": pool}
     for part in slot(PooledOptions, "encoder")
@@ -85,6 +85,9 @@ def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
 def test_the_content_of_padding_is_invisible(case: Case) -> None:
     run = built(case)
     batch = run.corpus.batch(ROWS)
+    if TOYS[case.toy].reads == "image":
+        assert batch.source.mask.all()  # images have no padding
+        return
     for one, other in zip(rows_of(run, batch), rows_of(run, stuffed(batch)), strict=True):
         close(one, other)
 
@@ -143,7 +146,7 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     """For `predict`, whose answers come in the order of the sources, an empty text among them."""
     run = built(case)
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    if not isinstance(sources[0][0], float):
+    if TOYS[case.toy].reads not in ("vectors", "image", "graph"):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
         predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)
@@ -197,10 +200,12 @@ def test_the_loss_is_additive(case: Case, smoothing: float, weighted: bool) -> N
         weight = torch.tensor([0.5, 2.0, 1.0, 0.0, 3.0]) if weighted else batch.weight
         whole = objective(run.model, batch._replace(weight=weight))
         each = torch.ones(5) if weight is None else weight
-        parts = [
-            objective(run.model, run.corpus.batch(ROWS[row : row + 1])._replace(weight=None))
-            for row in ROWS
-        ]
+        rows = [run.corpus.batch(ROWS[row : row + 1]) for row in ROWS]
+        if weight is not None and weight.dim() == 2:  # of each position
+            each = torch.ones(5)
+        else:
+            rows = [row._replace(weight=None) for row in rows]
+        parts = [objective(run.model, row) for row in rows]
         expected = sum(float(w * part.sum) for w, part in zip(each, parts, strict=True))
         assert float(whole.sum) == pytest.approx(expected, rel=1e-4)
         count = sum(float(w * part.count) for w, part in zip(each, parts, strict=True))

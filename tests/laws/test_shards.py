@@ -66,6 +66,8 @@ def test_noise_repeats(case: Case) -> None:
         after = torch.rand(1)
     for other in found[1:]:
         torch.testing.assert_close(other, found[0], atol=0, rtol=0)
+    if shards.needs_batch(model):  # one part, with noise of torch's generator
+        return
     torch.manual_seed(5)
     torch.randint(2**62, (2,))
     assert torch.equal(after, torch.rand(1))  # nothing else was drawn from torch's generator

@@ -6,13 +6,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from regard.config.configs import CONFIGS
 from regard.config.load import check_config
 from regard.core.options import Options
+from regard.data.reading.graph import Graph
+from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.inference.predictor import Predictor
+from regard.inputs.graphs import bags_of
 from regard.models.masked import MaskedOptions
 from regard.nn import dropout
 from regard.training.checkpoint import save_checkpoint
@@ -42,6 +46,43 @@ SENTENCES = [
 TEXTS = ["bad", "abba cab", "c", "dad abc a bb", "cab d"]
 VECTORS = [(0.5, -1.0, 3.0), (2.0, 0.0, 3.5), (-1.0, 1.5, 2.0), (0.0, 0.3, -4.0), (1.0, 1.0, 1.0)]
 DOCUMENTS = ["abcabc abba", "cab", "bacacbacbbaccbacabcabbca cab", "a", "abcab"]
+IMAGES = [
+    Image(np.random.default_rng(seed).integers(0, 256, (6, 6, 3), np.uint8), f"image {seed}")
+    for seed in range(5)
+]
+GRAPHS = [
+    Graph(
+        f"graph {seed}",
+        tuple(f"{seed}.{node}" for node in range(size)),
+        bags_of([[(seed + node * step) % 7 for step in range(1, 3)] for node in range(size)]),
+        np.array(edges, np.int64).reshape(-1, 2).T,
+        np.zeros(len(edges), np.int64),
+    )
+    for seed, (size, edges) in enumerate(
+        [
+            (4, [(0, 1), (1, 2), (0, 3)]),
+            (2, [(0, 1)]),
+            (6, [(0, 1), (1, 2), (2, 3), (3, 0), (4, 5)]),
+            (3, []),
+            (5, [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2)]),
+        ]
+    )
+]
+GRAPH_TRANSFORMERS: list[Tree] = [
+    {
+        "frontend": {"kind": "graph"},
+        "encoder": {
+            "kind": "transformer",
+            "attention": {"kind": kind},
+            "positions": {"kind": "none"},
+        },
+    }
+    for kind in ("edges", "distances")
+]
+NODE_LABELS = [
+    tuple(None if (seed + node) % 4 == 3 else "xy"[(seed + node) % 2] for node in range(len(graph)))
+    for seed, graph in enumerate(GRAPHS)
+]
 LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
 SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
 NUMBERS = [(1.0, 10.0), (2.5, -3.0), (0.0, 0.0), (-1.0, 4.0), (0.5, 2.0)]
@@ -75,10 +116,18 @@ TOYS = {
     "classify-vectors": Toy(
         "classify", number(list(zip(VECTORS, LABELS, strict=True))), reads="vectors"
     ),
+    "classify-images": Toy(
+        "classify", number(list(zip(IMAGES, LABELS, strict=True))), reads="image"
+    ),
+    "nodes": Toy("tag", number(list(zip(GRAPHS, NODE_LABELS, strict=True))), reads="graph"),
+    "classify-graphs": Toy(
+        "classify", number(list(zip(GRAPHS, LABELS, strict=True))), reads="graph"
+    ),
     "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
     "regress-vectors": Toy(
         "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
     ),
+    "captions": Toy("transduce", number(list(zip(IMAGES, TEXTS, strict=True))), reads="image"),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),
@@ -122,7 +171,7 @@ def blind(case: Case) -> bool:
     pool, encoder = case.model.get("pooling"), case.model.get("encoder", {})
     alone = encoder.get("kind") in ("linear", "mlp")
     ahead = alone or not encoder.get("bidirectional", True)
-    texts = TOYS[case.toy].task in ("classify", "regress") and "vectors" not in case.toy
+    texts = TOYS[case.toy].task in ("classify", "regress") and TOYS[case.toy].reads == "text"
     return texts and ((pool == "first" and ahead) or (pool == "last" and alone))
 
 
@@ -130,18 +179,21 @@ def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
+    graph = TOYS[toy].reads == "graph"
     return [
         Case(toy, sized(tree, part), f"{toy}-{name_of(tree, part)}")
         for part in found
-        for tree in model_trees(part, TOYS[toy].reads)
+        for tree in model_trees(part, TOYS[toy].reads) + GRAPH_TRANSFORMERS * graph
+        if not (graph and tree.get("head") == "crf")  # nodes have no order
     ]
 
 
 def one_of_each_kind(some: list[Case]) -> list[Case]:
-    """The first case of each toy, kind and head."""
-    first: dict[tuple[str, str, str | None], Case] = {}
+    """The first case of each toy, kind, head and frontend."""
+    first: dict[tuple[str | None, ...], Case] = {}
     for case in some:
-        first.setdefault((case.toy, case.kind, case.model.get("head")), case)
+        read = case.model.get("frontend", {}).get("kind")
+        first.setdefault((case.toy, case.kind, case.model.get("head"), read), case)
     return list(first.values())
 
 

@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from regard.config.configs import CONFIGS
 from regard.config.load import flatten
 from regard.core.options import Options, members
+from regard.models.contracts import incompatibility
 from regard.nn.kernels.kernel import KernelOptions
 
 SIDES = ("encoder", "decoder")
@@ -65,11 +66,18 @@ def words(annotation: Any) -> list[Any]:
     return [word for part in get_args(annotation) for word in words(part)]
 
 
+def is_list(annotation: Any) -> bool:
+    """Whether a setting is a list."""
+    return get_origin(annotation) is list or any(map(is_list, get_args(annotation)))
+
+
 @cache
 def choices(options: type[Options]) -> dict[str, list[Any]]:
     """The settings of a part that choose between kinds, with the values it takes; default first."""
     found: dict[str, list[Any]] = {}
     for name, field in options.model_fields.items():
+        if is_list(field.annotation):  # of blocks, which have laws of their own (`parts`)
+            continue
         parts = members(field.annotation)
         if parts:
             trees = [tree for part in parts for tree in _inner(part)]
@@ -170,7 +178,7 @@ def plain_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     if COVER:
         return _paired(options, reads)
     rows: list[Tree] = []
-    kinds = _kinds(options)
+    kinds = _kinds(options, reads)
     for parts in kinds:
         usual, *others = one_at_a_time(_slots(options, parts, reads))
         others = [row for row in others if _meets(_changed(usual, row), parts, kinds)]
@@ -218,7 +226,7 @@ def _meets(name: str, parts: Parts, kinds: list[Parts]) -> bool:
 def sampled_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     """Models in which every choice is made at random, always the same ones."""
     chance = random.Random(COVER or 1)
-    kinds = _kinds(options)
+    kinds = _kinds(options, reads)
     found: list[Tree] = []
     while len(found) < (SAMPLE if len(kinds[0]) > 1 else SAMPLE // 4):
         slots = _slots(options, chance.choice(kinds), reads)
@@ -230,11 +238,22 @@ def sampled_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     return found
 
 
-def _kinds(options: type[Options]) -> list[Parts]:
+def _kinds(options: type[Options], reads: str = "text") -> list[Parts]:
     """The kinds of encoder and decoder that can be built, each with each."""
     sides = [side for side in SIDES if side in options.model_fields]
-    built = ([part for part in slot(options, side) if hasattr(part, "build")] for side in sides)
+    built = (
+        [p for p in slot(options, side) if hasattr(p, "build") and frontends_of(options, p, reads)]
+        for side in sides
+    )
     return list(product(*built))
+
+
+def frontends_of(options: type[Options], part: type[Options], reads: str) -> list[str]:
+    """The kinds of frontends that a kind of encoder can follow. A decoder has none: any."""
+    if "frontend" not in options.model_fields or not hasattr(part, "needs"):
+        return ["any"]
+    fitting = [one for one in slot(options, "frontend") if one.reads == reads]  # type: ignore[attr-defined]
+    return [kind_of(one) for one in fitting if not incompatibility(one(), part())]  # type: ignore[arg-type]
 
 
 def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[Any]]:
@@ -242,11 +261,14 @@ def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[A
     sides = [side for side in SIDES if side in options.model_fields]
     own = {name: values for name, values in choices(options).items() if name not in sides}
     if "frontend" in own:
-        fitting = [kind_of(part) for part in slot(options, "frontend") if part.reads == reads]
+        fitting = frontends_of(options, parts[0], reads)
         own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
     for side, part in zip(sides, parts, strict=True):
         for name, values in choices(part).items():
             own[f"{side}.{kind_of(part)}.{name}"] = _shared(options, side, name, values)
+    if reads == "image" and not COVER:  # what does not read images is the same as for texts
+        every = ("frontend", "encoder.cnn.", "decoder.recurrent.cross")
+        own = {key: v if key.startswith(every) else v[:1] for key, v in own.items()}
     return own
 
 
@@ -265,7 +287,9 @@ def _paired(options: type[Options], reads: str) -> list[Tree]:
     """Models in which any two choices meet."""
     met: Met = set()
     rows = [
-        row for parts in _kinds(options) for row in all_pairs(_slots(options, parts, reads), met)
+        row
+        for parts in _kinds(options, reads)
+        for row in all_pairs(_slots(options, parts, reads), met)
     ]
     return [nested(row) for row in rows]
 
@@ -298,7 +322,16 @@ def name_of(tree: Tree, options: type[Options]) -> str:
         usual |= flatten({side: part().model_dump(mode="json")})
     odd = [f"{key}={v}" for key, v in flatten(tree).items() if v != usual.get(key)]
     kinds = [part["kind"] for part in (tree, *map(tree.get, SIDES)) if part and "kind" in part]
+    if read := tree.get("frontend"):  # named where there are several for an input
+        kinds += [read["kind"]] if len(_alike(options, read["kind"])) > 1 else []
     return "-".join([*kinds, *odd])
+
+
+def _alike(options: type[Options], kind: str) -> list[type[Options]]:
+    """The frontends that read the same kind of input as this one."""
+    every = slot(options, "frontend")
+    reads = next(one.reads for one in every if kind_of(one) == kind)  # type: ignore[attr-defined]
+    return [one for one in every if one.reads == reads]  # type: ignore[attr-defined]
 
 
 def sections() -> list[tuple[str, str, Tree]]:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from regard.estimators import Estimator
 from regard.serve.cost import inspect_cost, predict_cost
 from regard.serve.jobs import PredictHandler
+from regard.serve.request_sources import TextSource
 from regard.serve.served_models import ServedModel
 from regard.tasks.values import Constraints
 
@@ -36,41 +37,45 @@ def handler(estimators: dict[str, Estimator]) -> Callable[..., PredictHandler]:
 
 def test_everything_requested_adds_to_the_cost(handler: Callable[..., PredictHandler]) -> None:
     base, word = handler("transduce", beam=2), "abc"
-    plain = predict_cost(base, word)
+    plain = predict_cost(base, TextSource(word))
     task: Any = base.model.task
     assert plain == 4 + 2 * task.max_output_length(4, base.search)
     for dearer in (
-        predict_cost(base, 100 * word),
-        predict_cost(handler("transduce", beam=4), word),
-        predict_cost(handler("transduce", nbest=8, beam=2), word),
-        predict_cost(handler("transduce", beam=2, min_length=100), word),
-        predict_cost(base, word, Constraints(prefix=100 * word)),
-        predict_cost(base, word, Constraints(require=(word,))),
-        predict_cost(base, word, Constraints(ban=(word,))),
-        predict_cost(base, word, top=2),
+        predict_cost(base, TextSource(100 * word)),
+        predict_cost(handler("transduce", beam=4), TextSource(word)),
+        predict_cost(handler("transduce", nbest=8, beam=2), TextSource(word)),
+        predict_cost(handler("transduce", beam=2, min_length=100), TextSource(word)),
+        predict_cost(base, TextSource(word), Constraints(prefix=100 * word)),
+        predict_cost(base, TextSource(word), Constraints(require=(word,))),
+        predict_cost(base, TextSource(word), Constraints(ban=(word,))),
+        predict_cost(base, TextSource(word), top=2),
     ):
         assert dearer > plain
     for more in ((word, 2 * word), (100 * word,)):
         required = Constraints(require=more)
-        assert predict_cost(base, word, required) > predict_cost(
-            base, word, Constraints("", more[1:])
+        assert predict_cost(base, TextSource(word), required) > predict_cost(
+            base, TextSource(word), Constraints("", more[1:])
         )
     prefix = Constraints(prefix=100 * word)
-    assert predict_cost(base, word, prefix, top=100) > 90 * predict_cost(base, word, prefix)
+    assert predict_cost(base, TextSource(word), prefix, top=100) > 90 * predict_cost(
+        base, TextSource(word), prefix
+    )
 
 
 def test_cost_of_other_tasks(handler: Callable[..., PredictHandler]) -> None:
-    assert predict_cost(handler("classify"), "abc") == 4  # no steps
-    assert inspect_cost(handler("classify"), "", None, 200) > 0
+    assert predict_cost(handler("classify"), TextSource("abc")) == 4  # no steps
+    assert inspect_cost(handler("classify"), TextSource(""), None, 200) > 0
     model = handler("language-model", nbest=3, max_length=7)
-    assert predict_cost(model, "abc") == 4 + 3 * 7
+    assert predict_cost(model, TextSource("abc")) == 4 + 3 * 7
 
 
 def test_cost_of_inspections(handler: Callable[..., PredictHandler]) -> None:
     base = handler("transduce", beam=2)
-    short, long = (inspect_cost(base, n * "ab", None, 200) for n in (1, 20))
-    assert short < long < inspect_cost(base, 20 * "ab", 50 * "ab", 200)
-    assert inspect_cost(base, 1000 * "a", None, 200) == inspect_cost(base, 4000 * "a", None, 200)
+    short, long = (inspect_cost(base, TextSource(n * "ab"), None, 200) for n in (1, 20))
+    assert short < long < inspect_cost(base, TextSource(20 * "ab"), 50 * "ab", 200)
+    assert inspect_cost(base, TextSource(1000 * "a"), None, 200) == inspect_cost(
+        base, TextSource(4000 * "a"), None, 200
+    )
 
 
 @pytest.mark.parametrize(

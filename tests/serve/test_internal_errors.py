@@ -50,11 +50,12 @@ def test_queue_continues_after_a_failed_batch(
     served: Served, build_transducer_app: BuildApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from regard.serve.batcher import Batcher
+    from regard.serve.request_sources import TextSource
 
     original = Batcher._run_jobs
 
     def run(batcher: Batcher, batch: Any) -> None:
-        if batch.jobs[0].text == "boom":
+        if batch.jobs[0].source == TextSource("boom"):
             raise ZeroDivisionError
         original(batcher, batch)
 

@@ -15,6 +15,7 @@ from regard.search.callbacks import SearchCancelled
 from regard.serve import job_queue
 from regard.serve.api_errors import ApiError
 from regard.serve.jobs import CallHandler, Job, PredictHandler
+from regard.serve.request_sources import TextSource
 from regard.serve.served_models import ServedModel
 from regard.tasks.values import Constraints
 
@@ -82,8 +83,8 @@ def test_results_before_the_timeout_are_returned(
 
     (expected,) = model.predict_detailed(["a"], **search)
     new: Any = Future
-    short = Job(asking, new(), "a", arrived=0.0)
-    long = Job(asking, new(), "a", Constraints(prefix="fadeb" * 10), arrived=0.0)
+    short = Job(asking, new(), TextSource("a"), arrived=0.0)
+    long = Job(asking, new(), TextSource("a"), Constraints(prefix="fadeb" * 10), arrived=0.0)
     asking.run([short, long], check)
     assert short.result.text == expected.text
     assert isinstance(long.result, ApiError) and "timed out" in str(long.result)

@@ -15,6 +15,7 @@ from regard.serve import batcher
 from regard.serve.batcher import Batcher
 from regard.serve.jobs import CallHandler, Job, PredictHandler
 from regard.serve.metrics import Metrics
+from regard.serve.request_sources import TextSource
 from regard.serve.served_models import ServedModel
 from regard.serve.settings import ServeSettings
 from regard.views.inspection.inspecting import inspect
@@ -158,7 +159,7 @@ def predict(estimator: Estimator, task: str) -> list[Any]:
     predictor = estimator.predictor_
     handler = PredictHandler(ServedModel(task, predictor), predictor.config.search)
     new: Any = Future
-    jobs = [Job(handler, new(), text, index=i) for i, text in enumerate(TEXTS[task])]
+    jobs = [Job(handler, new(), TextSource(text), index=i) for i, text in enumerate(TEXTS[task])]
     handler.run(jobs, lambda jobs: None)
     return [job.result for job in jobs]
 

@@ -13,6 +13,7 @@ import typer
 
 from regard.cli.check import check
 from regard.cli.crossover import crossover
+from regard.cli.describe import describe
 from regard.cli.diagnose import diagnose
 from regard.cli.distill import distill
 from regard.cli.evaluate import evaluate
@@ -35,7 +36,7 @@ from regard.core.version import __version__
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the help
     **{"train": train, "evaluate": evaluate, "check": check, "predict": predict, "score": score},
-    **{"export": export, "recipes": recipes, "runs": runs, "report": report},
+    **{"export": export, "recipes": recipes, "describe": describe, "runs": runs, "report": report},
     **{"diagnose": diagnose, "plot": plot, "inspect": inspect, "import": import_model},
     **{"distill": distill, "shortlist": shortlist, "serve": serve, "crossover": crossover},
 }

@@ -52,6 +52,9 @@ def predict(
     ] = False,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
+    edges: option.EdgesFile = None,
+    id_column: option.IdColumn = None,
+    graph_column: option.GraphColumn = None,
     threshold: option.Threshold = None,
     debug: option.Debug = False,
     nbest: Annotated[
@@ -96,6 +99,8 @@ def predict(
         list[str] | None,
         speed(metavar="MODEL", help="Additional model for an ensemble (repeatable)."),
     ] = None,
+    rescore: option.Rescore = None,
+    rescore_weight: option.RescoreWeight = 1.0,
     engine: Annotated[
         str | None,
         speed(
@@ -127,18 +132,20 @@ def predict(
     special = (
         *(output, token_scores, alignments, source_column, target_column, settings, sample),
         *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
-        *(shortlist, shortlist_file),
+        *(shortlist, shortlist_file, rescore, edges, id_column, graph_column),
     )
     if texts and not any(special):
         format = nbest, json_lines
         if _predict_quickly(model, texts, format, engine, quantize, search):
             return
     from regard.core import parallel
+    from regard.data.sources.open import DataSpec
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.ensembles import build_ensemble
     from regard.inference.prediction.output_lines import OutputFormat
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import PredictOptions
+    from regard.inference.rescoring import with_scorer
     from regard.tasks.values import Constraints
 
     torch_only = "--ensemble" if ensemble else "--token-scores"
@@ -157,12 +164,21 @@ def predict(
         search=search,
         settings=tuple(settings or ()),
         ensemble=tuple(ensemble or ()),
+        rescore=rescore,
+        rescore_weight=rescore_weight,
         engine=engine,
         quantize=quantize,
         shortlist=shortlist_file or shortlist,
         batch_size=batch_size,
         batch_tokens=batch_tokens,
         columns=(source_column, target_column),
+        graph=DataSpec(
+            input or "-",
+            source_column=source_column,
+            edges=edges,
+            id_column=id_column,
+            graph_column=graph_column,
+        ),
         shard=shard,
         force=force,
     )
@@ -173,6 +189,8 @@ def predict(
         if ensemble:
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
+        if rescore:
+            predictor = with_scorer(predictor, load_predictor(rescore), rescore_weight)
         predict_job(predictor, options, shard_of_process)
 
 

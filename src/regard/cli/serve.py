@@ -17,6 +17,7 @@ PANELS = {
         "max_queue",
         "timeout",
         "max_chars",
+        "max_file_values",
         "max_texts",
         "max_body_mb",
         "max_beam",

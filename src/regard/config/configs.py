@@ -1,11 +1,11 @@
 """The configuration of each task: its data, model, objective, training and search."""
 
-import itertools
 from typing import Annotated, Any
 
 import yaml
 from pydantic import Field, model_validator
 
+from regard.config.implied import implied_settings, with_implied
 from regard.core.options import Options, kinds_of
 from regard.models.causal import CausalOptions
 from regard.models.encoder_decoder import EncoderDecoderOptions
@@ -44,21 +44,9 @@ class Config(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _match_model_and_objective(cls, tree: Any) -> Any:
-        """Choose a matching kind of objective if only the model has a kind, and vice versa."""
-        names = ("model", "objective")
-        if not isinstance(tree, dict) or not all(isinstance(tree.get(n, {}), dict) for n in names):
-            return tree
-        given_kinds = [tree.get(name, {}).get("kind") for name in names]
-        kinds: list[dict[str, Any]] = [
-            kinds_of(cls.model_fields[name].annotation) for name in names
-        ]
-        for model, objective in itertools.product(*kinds):
-            fits = kinds[0][model].gives in kinds[1][objective].takes
-            if fits and given_kinds in ([model, None], [None, objective]):
-                pair = zip(names, (model, objective), strict=True)
-                return tree | {name: {"kind": kind, **tree.get(name, {})} for name, kind in pair}
-        return tree
+    def _add_implied(cls, tree: Any) -> Any:
+        """Choose kinds of model, objective and search that fit those that are set."""
+        return with_implied(tree, implied_settings(cls, tree))
 
     @model_validator(mode="after")
     def _check_kinds(self) -> "Config":
@@ -66,9 +54,12 @@ class Config(Options):
         for name, part in (("objective", self.objective), ("search", self.search)):
             if gives not in part.takes:
                 takes = " or ".join(sorted(part.takes))
+                kinds = kinds_of(type(self).model_fields[name].annotation)
+                fitting = [kind for kind, one in kinds.items() if gives in one.takes]  # type: ignore[attr-defined]
+                other = f"; use {name}.kind={' or '.join(fitting)}" if fitting else ""
                 raise ValueError(
                     f"{name} {part.kind}: requires a model that outputs {takes}, this one outputs "
-                    f"{gives}"
+                    f"{gives}{other}"
                 )
         if self.objective.searches and self.training.parallel == "fsdp":
             raise ValueError(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import getitem
 
+from regard.config.implied import implied_lines
 from regard.config.load import Config, check_config
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, parts
@@ -11,7 +12,8 @@ from regard.core.options import AutoSetting, parts
 
 def fill_defaults(config: Config, stats: DataStats) -> tuple[Config, list[AutoSetting]]:
     """Return the configuration with every unset setting filled, and the settings to print."""
-    filled: list[AutoSetting] = []
+    filled = implied_lines(config)
+    config = with_settings(config, filled) if filled else config
     stats = replace(stats, budget=config.training.budget or 0.0)
     while proposals := propose_settings(config, stats):
         config = with_settings(config, proposals)
@@ -36,5 +38,9 @@ def with_settings(config: Config, settings: list[AutoSetting]) -> Config:
     tree = config.model_dump(mode="json")
     for setting in settings:
         *path, last = setting.key.split(".")
-        reduce(getitem, path, tree)[last] = setting.value
+        section = reduce(getitem, path, tree)
+        section[last] = setting.value
+        if last == "kind":  # the placeholder has settings that this kind may lack
+            for name in [name for name, value in section.items() if value is None]:
+                del section[name]
     return check_config(tree, "settings")

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from regard.config.configs import CONFIGS, Config
+from regard.config.implied import forget, implied_settings, with_implied
 from regard.config.recipe_files import RECIPES, recipe_names
 from regard.config.yaml_text import InvalidYaml, parse_yaml
 from regard.core.errors import UserError
@@ -42,7 +43,10 @@ def check_config(tree: Tree, where: str) -> Config:
     """
     owner = _task_config(tree, where)
     try:
-        return owner.model_validate(_with_kinds(tree, owner))
+        implied = implied_settings(owner, tree)
+        config = owner.model_validate(_with_kinds(with_implied(tree, implied), owner))
+        forget(config, implied)
+        return config
     except ValidationError as error:
         lines = [_explain(e, owner) for e in error.errors()]
         raise UserError("\n".join([f"{where}: invalid configuration", *lines])) from error

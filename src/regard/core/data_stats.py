@@ -16,8 +16,11 @@ class DataStats:
     tokens: number of tokens of all examples, source and target. outputs: size of the target
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
-    text). grid: height and width of images. inputs: size of the source vocabulary (0: unknown).
-    source: kind of input. target_tokens: number of target tokens (0: none, or unknown).
+    text). grid: height and width of images. frames: whether source tokens are windows of sounds.
+    inputs: size of the source vocabulary (0: unknown). source: kind of input. edges: number of edges
+    of graphs, in both directions. target_tokens: number of target tokens (0: none, or unknown).
+    longest_target: tokens of the longest target. length_change: largest difference between the
+    lengths of target and source. Both count EOS (0: unknown).
     machine: speed of this machine. budget: training time in seconds (0: unlimited).
     """
 
@@ -28,9 +31,13 @@ class DataStats:
     labels: bool = False
     vectors: int = 0
     grid: tuple[int, int] = (0, 0)
+    frames: bool = False
     inputs: int = 0
     source: str = "text"
+    edges: int = 0
     target_tokens: int = 0
+    longest_target: int = 0
+    length_change: int = 0
     machine: Machine = field(default_factory=Machine)
     budget: float = 0.0
 

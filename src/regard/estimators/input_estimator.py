@@ -5,8 +5,11 @@ from typing import Any
 
 from regard.config.load import Config
 from regard.core.errors import UserError
+from regard.data.reading.graph import Graph
+from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
+from regard.estimators.graphs import is_graph, to_graph
 from regard.estimators.rows import to_columns
 from regard.inputs.input import Input
 from regard.tasks.labeled_data import text_or_vector
@@ -30,6 +33,8 @@ class InputEstimator(Estimator):
     def _to_sources(self, X: Any) -> list[Any]:
         """Return texts unchanged, and vectors as tuples of floats."""
         rows = super()._to_sources(X)
+        if rows and is_graph(rows[0]):
+            return [to_graph(row, number) for number, row in enumerate(rows, 1)]
         _check_vectors(rows)
         sources = [text_or_vector(row, number) for number, row in enumerate(rows, 1)]
         for number, source in enumerate(sources, 1):
@@ -43,7 +48,7 @@ class InputEstimator(Estimator):
     def _check_sources(self, sources: Sequence[Any]) -> None:
         """Raise UserError if vectors do not have as many numbers as in training."""
         expected = getattr(self, "n_features_in_", None)
-        if expected is None or not sources or isinstance(sources[0], str):
+        if expected is None or not sources or isinstance(sources[0], str | Image | Graph):
             return
         if len(sources[0]) != expected:
             raise UserError(

@@ -1,4 +1,4 @@
-"""The registries of inputs (text, words, vectors, image) and frontends: unions of their options.
+"""The registries of inputs and frontends: unions of their options.
 
 An input encodes sources as numbers. A frontend is the module that turns these into vectors.
 """
@@ -12,6 +12,9 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
+from regard.inputs.graph_frontends import GraphFrontendOptions, NodeFrontendOptions
+from regard.inputs.graph_options import GraphOptions
+from regard.inputs.image_cnn import CnnFrontendOptions
 from regard.inputs.image_frontends import (
     FlatFrontendOptions,
     GridFrontendOptions,
@@ -19,18 +22,27 @@ from regard.inputs.image_frontends import (
 )
 from regard.inputs.images import Images
 from regard.inputs.input import Input, InputOptions
+from regard.inputs.sound_frontends import ConvolvedFrontendOptions, FramesFrontendOptions
+from regard.inputs.sounds import Sounds
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import VectorFrontendOptions, Vectors
 from regard.inputs.words import WordFrontendOptions, WordInput, Words
 
-Inputs = Annotated[Text | Words | Vectors | Images, Field(discriminator="kind")]
+Inputs = Annotated[
+    Text | Words | Vectors | Images | Sounds | GraphOptions, Field(discriminator="kind")
+]
 Frontends = Annotated[
     TokenEmbedderOptions
     | WordFrontendOptions
     | VectorFrontendOptions
     | GridFrontendOptions
     | FlatFrontendOptions
-    | PatchFrontendOptions,
+    | PatchFrontendOptions
+    | ConvolvedFrontendOptions
+    | FramesFrontendOptions
+    | CnnFrontendOptions
+    | GraphFrontendOptions
+    | NodeFrontendOptions,
     Field(discriminator="kind"),
 ]
 

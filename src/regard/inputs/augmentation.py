@@ -3,23 +3,43 @@
 B rows of a batch, H height, W width, C channels.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from regard.core.options import Options
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting, Options
 from regard.nn.dropout import thread_generator
+
+SHIFT_FRACTION = 12
 
 
 class Augment(Options):
     """Random changes of each training image. Pixels beyond the border repeat the border."""
 
-    shift: int = Field(0, ge=0, description="shift by up to this many pixels in each direction")
+    shift: int | None = Field(
+        None,
+        ge=0,
+        description="shift by up to this many pixels in each direction; None: a twelfth of the "
+        "size for labels of images, otherwise 0",
+    )
     crop: float = Field(
         0.0, ge=0, lt=1, description="crop up to this fraction of each side, and scale up again"
     )
     flip: bool = Field(False, description="mirror every other image left to right")
     cutout: int = Field(0, ge=0, description="side of a square that is set to the mean color")
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        """Yield small shifts for classifiers. Flips are not a default: they change digits."""
+        model = config.model
+        shifts = stats.labels and model.is_sized and not model.is_convex(stats)
+        size = max(stats.grid) // SHIFT_FRACTION
+        reason = f"images of {stats.grid[0]} x {stats.grid[1]} pixels"
+        if model.is_sized:
+            yield from self.auto_settings(reason, shift=size if shifts else 0)
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Return images (B, H, W, C), each changed at random (generator of this thread)."""
@@ -37,8 +57,8 @@ class Augment(Options):
         """Return the images after crop, shift and flip. random: (B, 8), from 0 to 1."""
         height, width = pixels.shape[1:3]
         scale = 1 - self.crop * random[:, 5]  # fraction of each side that is kept
-        steps = (2 * self.shift + 1) * random[:, :2]
-        offsets = steps.floor() - self.shift
+        shift = self.shift or 0
+        offsets = ((2 * shift + 1) * random[:, :2]).floor() - shift
         rows = positions(height, scale, random[:, 3], offsets[:, 0])
         columns = positions(width, scale, random[:, 4], offsets[:, 1])
         if self.flip:

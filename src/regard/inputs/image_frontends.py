@@ -5,18 +5,21 @@ B rows of a batch, H height, W width, C channels, S length, D width, P side of a
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Padded
 from regard.inputs.augmentation import Augment
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
-from regard.nn.capture_hooks import record_input
+from regard.nn.capture_hooks import record_filters, record_grid, record_input
 
 NUM_PATCHES = 49  # default number of patches, about
 PADDING_COST = 0.5  # how much worse a patch size is that needs padding, as log of patch count
@@ -126,12 +129,14 @@ class PatchFrontend(ImageFrontend):
 
     def embed(self, pixels: Tensor, source: Padded) -> Padded:
         """Return the class token, if any, and the patches row by row: (B, S, D)."""
+        record_grid(self, *self.cells, before=int(self.class_token is not None))
+        record_filters(self, self._filters)
         x = self.project(self.patches(pixels))
-        if self.class_token is not None:
-            x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], 1)
-        x = x + self.positions.to(x.dtype)
-        mask = source.mask.new_ones(1, 1).expand(x.shape[:2])
-        return source._replace(data=x, mask=mask)
+        return with_token(source, x, self.class_token, self.positions)
+
+    def _filters(self) -> Tensor:
+        """Return the weights of the projection as filters (D, P, P, C)."""
+        return self.project.weight.unflatten(1, (self.patch, self.patch, -1))
 
     def patches(self, pixels: Tensor) -> Tensor:
         """Return the values (B, S, P * P * C) of all patches of images (B, H, W, C)."""
@@ -152,11 +157,27 @@ class PatchFrontendOptions(ImageFrontendOptions):
     )
     class_token: bool = Field(True, description="add a learned first position")
 
+    def positions(self, stats: DataStats) -> int:
+        patch = self.patch or default_patch(stats.grid)
+        return math.prod(patch_grid(stats.grid, patch)) + self.class_token
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        reason = f"images of {stats.grid[0]} x {stats.grid[1]} pixels"
+        yield from self.auto_settings(reason, patch=default_patch(stats.grid))
+
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> PatchFrontend:
         patch = self.patch or default_patch(shape.grid)
         return PatchFrontend(self.augment, shape, patch, self.class_token, width)
+
+
+def with_token(source: Padded, x: Tensor, token: Tensor | None, positions: Tensor) -> Padded:
+    """Return vectors (B, S, D) after the class token (D,), if any, plus positions (S, D)."""
+    if token is not None:
+        x = torch.cat([token.expand(len(x), 1, -1).to(x.dtype), x], 1)
+    mask = source.mask.new_ones(1, 1).expand(x.shape[:2])
+    return source._replace(data=x + positions.to(x.dtype), mask=mask)
 
 
 def patch_grid(size: tuple[int, int], patch: int) -> tuple[int, int]:

@@ -3,21 +3,39 @@
 N images, H height, W width, C channels.
 """
 
+import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
 from regard.core.files import corrupted, read_fields, write_json
+from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting
+from regard.data.checks.check_images import ImageStats, image_stats
 from regard.data.corpus.image_rows import ImageRows
-from regard.data.reading.image_files import read_image
-from regard.data.reading.images import MAX_SIDE, Image, convert, show_shape
-from regard.inputs.input import Input, InputOptions, InputShape
+from regard.data.reading.idx import is_idx, read_arrays
+from regard.data.reading.image_arrays import is_npz
+from regard.data.reading.image_files import IMAGES, read_image
+from regard.data.reading.image_media import MEDIA
+from regard.data.reading.images import (
+    MAX_SIDE,
+    Image,
+    convert,
+    decode_image,
+    from_array,
+    open_image,
+    show_shape,
+)
+from regard.data.reading.media import show_names
+from regard.data.reading.media_folder import split_files
+from regard.data.reading.media_table import locate
+from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
@@ -41,6 +59,10 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    inspects = frozenset({"attention", "gates", "picture", "saliency"})
+    placeholder = "FILE"
+    plural = "images"
+    media = frozenset(MEDIA)
 
     def __init__(
         self,
@@ -86,17 +108,71 @@ class ImageInput(Input):
         return [self.text(self._fitted(source))]
 
     def parse(self, text: str) -> Image:
-        """Return the image in the file with this path."""
-        return read_image(text)
+        """Return the image in the file with this path, as this input reads it."""
+        return self._fitted(read_image(text))
+
+    def locate(self, text: str, input: str) -> str:
+        return str(locate(text, input))
+
+    def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
+        """Return the images of a folder, of an NPZ or IDX file, or of one image file."""
+        if os.path.isdir(path):
+            return self._read_folder(path)
+        if is_npz(path) or is_idx(path):
+            images, notes = read_arrays(path, column)
+            by_name = {image.name: image for image in images}
+            return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
+        if path != "-" and os.path.exists(path) and IMAGES.recognizes(path):
+            return NamedSources([path], self.parse, [])
+        return None
+
+    def _read_folder(self, folder: str) -> NamedSources:
+        """Return the images in a folder and its subfolders; count the other files."""
+        files, others = split_files(folder, IMAGES)
+        if not files:
+            raise UserError(f"{folder}: no images in this folder ({len(others):,} other files)")
+        notes = [f"read as a folder: {count_noun(len(files), 'image')}"]
+        if others:
+            names = show_names(path.name for path in others)
+            notes.append(f"skipped: {count_noun(len(others), 'file')} that are no images: {names}")
+        return NamedSources([str(path) for path in files], self.parse, notes)
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
+        return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
+
+    def decode(self, data: bytes, media: str, name: str) -> Image:
+        """Return the image in the bytes of a file, with the size and channels of this input."""
+        return self._fitted(decode_image(data, name, media=media))
+
+    def from_value(self, value: Any) -> Image:
+        """Return the image of an array, of an image of Pillow, or of an `Image`."""
+        image = value if isinstance(value, Image) else from_array(value, "image")
+        return self._fitted(image)
+
+    def declared_size(self, data: bytes, media: str, name: str) -> int:
+        """Return the number of pixels in the header of an image file."""
+        opened = open_image(data, name, media)
+        return int(opened.height * opened.width)
+
+    def picture(self, source: Any) -> np.ndarray:
+        return self._fitted(source).pixels
+
+    def reads(self) -> dict[str, Any]:
+        height, width = self.size
+        sizes = {"height": height, "width": width, "channels": self.channels}
+        return super().reads() | sizes | {"mean": self.mean.round(1).tolist()}
+
+    def blank(self) -> Image:
+        return Image(np.zeros((*self.size, self.channels), np.uint8), "blank")
 
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""
         return max(1, len(source) // 4096)
 
     def content(self) -> bytes:
-        return repr([getattr(self, name) for name in ("size", "channels", "resizes")]).encode() + (
-            self.mean.tobytes() + self.std.tobytes()
-        )
+        return repr(
+            [getattr(self, name) for name in ("size", "channels", "resizes", "recolors")]
+        ).encode() + (self.mean.tobytes() + self.std.tobytes())
 
     def save(self, folder: Path) -> None:
         scale = {"mean": self.mean.tolist(), "std": self.std.tolist()}
@@ -115,6 +191,15 @@ def other_shape(
     )
 
 
+def _parse_size(value: Any) -> Any:
+    """Return height and width of a setting such as `28,32`, or `28` for a square."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str) and all(one.strip().isdecimal() for one in value.split(",")):
+        return tuple(map(int, value.split(",")))
+    return value
+
+
 class Images(InputOptions):
     """Options of the input `image`."""
 
@@ -125,8 +210,10 @@ class Images(InputOptions):
         for step in (7, 31, 97)
     )
     kind: Literal["image"] = "image"
-    size: tuple[Side, Side] | None = Field(
-        None, description="height and width to which images are resized; None: all have one size"
+    size: Annotated[tuple[Side, Side] | None, BeforeValidator(_parse_size)] = Field(
+        None,
+        description="height and width to which images are resized, as 64,64 or 64; None: all have "
+        "one size",
     )
     channels: Literal[1, 3] | None = Field(
         None, description="convert to grayscale (1) or RGB (3); None: all have the same channels"
@@ -135,6 +222,14 @@ class Images(InputOptions):
     @classmethod
     def accepts(cls, source: Any) -> bool:
         return isinstance(source, Image)
+
+    def prepare(self, source: Any, changes: Counter[str]) -> Any:
+        size, channels = self.size or source.shape[:2], self.channels or source.shape[2]
+        if source.shape == (*size, channels):
+            return source
+        found = convert(source, size, channels)
+        changes.update(found.changes[len(source.changes) :])
+        return found
 
     def fit(
         self,

@@ -1,5 +1,7 @@
 """Convolutional encoders of images. B images, H height, W width, C channels, D output width."""
 
+import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -8,47 +10,54 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting, DerivedSetting
 from regard.data.tensors.padded import Padded
 from regard.inputs.frontend import Frontend
 from regard.models.contracts import EncoderOptions
-from regard.nn.capture_hooks import record_hidden
+from regard.nn.capture_hooks import record_grid
 from regard.nn.convolution import (
     BlockOptions,
     Blocks,
-    Conv,
+    BlockStack,
     Layer,
     MapShape,
-    ResidualOptions,
-    Trace,
-    build_blocks,
-    trace_blocks,
+    check_blocks,
+    default_blocks,
+    last_output,
+    network_layers,
+    sized_blocks,
 )
 from regard.nn.dropout import Dropout
 
-NOMINAL, NOMINAL_SCALE = MapShape(3, 256, 256), 64  # to estimate the cost for 32 x 32 pixels
+NOMINAL = (32, 32)  # pixels, for estimates without data
+CHANNELS = 3  # of an image, for estimates
+DEFAULT_WIDTH = 64
+POSITION_DEVIATION = 0.02  # of new positions, as in ViT
 
 
 class CnnEncoder(nn.Module):
-    """A convolutional network. Each cell of its last map is one position of the output."""
+    """A convolutional network. Each cell of its last map is one position of the output.
 
-    def __init__(self, blocks: nn.ModuleList, dropout: float) -> None:
+    positions: cells, if a learned vector is added to each one, otherwise 0. Without it, the output
+    hardly depends on where in the image something is.
+    """
+
+    def __init__(self, stack: BlockStack, positions: int, width: int, dropout: float) -> None:
         super().__init__()
-        self.blocks = blocks
+        self.stack = stack
+        table = torch.randn(positions, width) * POSITION_DEVIATION
+        self.positions = nn.Parameter(table) if positions else None
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
         """Return the cells (B, H' W', D) of the last map for images (B, H, W, C)."""
-        x = source.data.permute(0, 3, 1, 2)  # channels last in memory, which is faster
-        for block in self.blocks:
-            x = block(x)
-            record_hidden(block, cells(x))
-        data = self.dropout(cells(x))
-        return Padded(data, torch.ones(data.shape[:2], dtype=torch.bool, device=data.device))
-
-
-def cells(x: Tensor) -> Tensor:
-    """Return the cells (B, H W, C) of maps (B, C, H, W)."""
-    return x.permute(0, 2, 3, 1).flatten(1, 2)
+        maps: Tensor = self.stack(source.data)
+        record_grid(self, maps.shape[1], maps.shape[2])
+        x = maps.flatten(1, 2)
+        if self.positions is not None:
+            x = x + self.positions.to(x.dtype)
+        mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        return Padded(self.dropout(x), mask)
 
 
 class CnnEncoderOptions(EncoderOptions):
@@ -60,28 +69,17 @@ class CnnEncoderOptions(EncoderOptions):
     blocks: list[Blocks] | None = Field(
         None, description="layers of the network; None: a residual network with three map sizes"
     )
+    positions: bool | None = Field(
+        None,
+        description="add a learned position to each cell of the last map; None: yes, except for "
+        "labels of images",
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate of the output")
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:
-        if self.blocks is None:
-            return self
-        if not any(hasattr(block, "width") for block in self.blocks):
-            raise ValueError(
-                "blocks: expected at least one conv, residual, inception or dense block"
-            )
-        last = self._last_output()
-        if last and self.width and last != self.width:
-            raise ValueError(
-                f"width {self.width} differs from the {last} output channels of the last block; "
-                "omit one of them"
-            )
+        check_blocks(self.blocks, self.width)
         return self
-
-    def _last_output(self) -> int | None:
-        """Return the output channels of the last block that sets them, if known."""
-        sized = [block for block in self.blocks or [] if hasattr(block, "width")]
-        return sized[-1].output if sized else None
 
     @property
     def scale(self) -> float:
@@ -99,26 +97,32 @@ class CnnEncoderOptions(EncoderOptions):
     def network(self) -> list[BlockOptions]:
         """Return the blocks with all widths set. Sizes must be set."""
         assert self.width
-        blocks = default_blocks(self.width) if self.blocks is None else self.blocks
-        return [block.with_width(self.width) for block in blocks]
+        return sized_blocks(self.blocks or default_blocks(self.width), self.width)
 
     @property
     def features(self) -> dict[str, Any]:
         return {"blocks": len(self.blocks or [])}
 
-    @property
-    def weights(self) -> int:
-        """Return about how many multiply-adds an image of 32 x 32 pixels needs."""
-        return sum(layer.operations for layer in self.layers(NOMINAL)) // NOMINAL_SCALE
+    def own_width(self, stats: DataStats) -> int | None:
+        return self.width or last_output(self.blocks or []) or DEFAULT_WIDTH
+
+    def weights_for(self, stats: DataStats) -> int:
+        """Return how many multiply-adds an image of this size needs."""
+        grid = stats.grid if all(stats.grid) else NOMINAL
+        return sum(layer.operations for layer in self.layers(MapShape(CHANNELS, *grid)))
 
     def layers(self, shape: MapShape) -> list[Layer]:
         """Return the layers for images of this shape; raise UserError if one does not fit."""
-        return trace_blocks(self.network, Trace(shape))
+        return network_layers(self.network, shape)
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        size = self.width or self._last_output() or width
-        blocks = [block.model_dump(mode="json") for block in default_blocks(size)]
-        return {"width": size, "blocks": blocks}
+        return {"width": width, "positions": not stats.labels}
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        yield from super().propose(stats, config)
+        if self.blocks is None and self.width:
+            blocks = [block.model_dump(mode="json") for block in default_blocks(self.width)]
+            yield DerivedSetting("blocks", blocks, stats.reason)
 
     def default_dropout(self, stats: DataStats, config: Any) -> float:
         return 0.0
@@ -128,18 +132,10 @@ class CnnEncoderOptions(EncoderOptions):
 
     def build_for(self, frontend: Frontend) -> CnnEncoder:
         assert self.dropout is not None
-        return CnnEncoder(build_blocks(self.network, image_shape(frontend)), self.dropout)
-
-
-def default_blocks(width: int) -> list[BlockOptions]:
-    """Return a small residual network with three map sizes (He et al. 2016, 4.2)."""
-    quarter, half = max(1, width // 4), max(1, width // 2)
-    return [
-        Conv(width=quarter, norm="batch"),
-        ResidualOptions(width=quarter),
-        ResidualOptions(width=half, stride=2),
-        ResidualOptions(width=width, stride=2),
-    ]
+        shape = image_shape(frontend)
+        channels, *grid = self.layers(shape)[-1].after.shape
+        positions = math.prod(grid) if self.positions else 0
+        return CnnEncoder(BlockStack(self.network, shape), positions, channels, self.dropout)
 
 
 def image_shape(frontend: Frontend) -> MapShape:

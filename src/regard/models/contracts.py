@@ -6,9 +6,12 @@ A frontend turns inputs into vectors. A side of a model is its encoder or its de
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
+from regard.data.corpus.corpora import Corpus
 from regard.inputs import check_frontend, default_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
@@ -19,6 +22,8 @@ class NetworkOptions(Options):
 
     default_layers: number of layers for small data.
     default_warmup: warmup, as a fraction of the run or a number of updates.
+    default_lr, default_epochs, default_optimizer: learning rate, epochs, and optimizer with its
+    settings, if the network has defaults of its own.
     accepts_any_width: whether the width of the inputs may differ from `width`.
     linear, recurrent, gated: whether the network is linear or recurrent, or has gated cells.
     gives: kind of output of a model with this decoder.
@@ -28,12 +33,24 @@ class NetworkOptions(Options):
     kind: str
     default_layers: ClassVar[int] = 1
     default_warmup: ClassVar[float] = 0.05
+    default_lr: ClassVar[float | None] = None
+    default_epochs: ClassVar[float | None] = None
+    default_optimizer: ClassVar[dict[str, Any] | None] = None
     accepts_any_width: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
     gated: ClassVar[bool] = False
     gives: ClassVar[str] = "steps"
     model_class: ClassVar[Any] = None
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
+
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the network cannot learn, and why; None: it can learn all."""
+        return None
 
     @property
     def features(self) -> dict[str, Any]:
@@ -42,7 +59,8 @@ class NetworkOptions(Options):
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
-        sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
+        known = type(self).model_fields
+        sizes = {s: getattr(self, s) for s in ("layers", "heads", "width") if s in known}
         found = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 
@@ -51,6 +69,14 @@ class NetworkOptions(Options):
         """Return the approximate number of weights that a token passes. Sizes must be set."""
         width: int = getattr(self, "width", None) or 1
         return (getattr(self, "layers", None) or 1) * width**2
+
+    def own_width(self, stats: DataStats) -> int | None:
+        """Return the default width if it does not depend on the other side, otherwise None."""
+        return None
+
+    def weights_for(self, stats: DataStats) -> int:
+        """Return about how many multiply-adds a source token, or an image, needs."""
+        return self.weights
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Return the default sizes by option name, for this data and width."""
@@ -66,7 +92,8 @@ class NetworkOptions(Options):
         """Yield sizes once all kinds are set, and dropout once the number of epochs is known."""
         model, training = config.model, config.training
         if not any(part.is_auto for part in model.sides.values()):
-            sizes = self.default_sizes(stats, model.shared_width(self, stats))
+            width = self.own_width(stats) or model.shared_width(self, stats)
+            sizes = self.default_sizes(stats, width)
             yield from self.auto_settings(stats.reason, **sizes)
         if model.is_sized and not any(training.basics(stats, config)):
             stepwise = training.optimizer.stepwise
@@ -132,7 +159,7 @@ def incompatibility(frontend: FrontendOptions, encoder: EncoderOptions) -> str |
     missing = encoder.needs - frontend.carries
     if missing:
         return (
-            f"model.encoder.kind={encoder.kind} reads a {' and '.join(sorted(missing))}, but "
+            f"model.encoder.kind={encoder.kind} reads {' and '.join(sorted(missing))}, but "
             f"model.frontend.kind={frontend.kind} returns vectors; use another encoder or frontend"
         )
     if not lost:

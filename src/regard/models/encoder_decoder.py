@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting
+from regard.core.options import AutoSetting, Options, kinds_of
+from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
@@ -30,6 +32,7 @@ from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording, padding_mask
 from regard.nn.fast import claim, fast
 
+IMAGE_WIDTH = 128  # of a decoder of image captions
 MIN_TRANSFORMER_UPDATES = 1_500  # with fewer, an LSTM learns more from sentences
 
 
@@ -138,9 +141,29 @@ class EncoderDecoderOptions(SourceModelOptions):
     )
 
     @property
-    def gives(self) -> str:
+    def gives(self) -> str:  # type: ignore[override]
         """Return the kind of output, which the decoder determines."""
         return self.decoder.gives
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        own = given.get("decoder") or {}
+        if isinstance(own, Options):
+            yield {}, own.gives  # type: ignore[attr-defined]
+            return
+        own = {"kind": own} if isinstance(own, str) else own
+        if not isinstance(own, dict):
+            return
+        for kind, part in kinds_of(cls.model_fields["decoder"].annotation).items():
+            fits = set(own) <= set(part.model_fields)
+            if fits and own.get("kind", kind) == kind:
+                for settings, gives in part.ways(own):
+                    chosen = {} if part.is_auto else {"kind": kind}
+                    yield {f"decoder.{key}": v for key, v in (chosen | settings).items()}, gives
+
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples the model cannot learn, and why; None: it can learn all."""
+        return self.decoder.unfit(corpus)
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "EncoderDecoderOptions":
@@ -159,7 +182,8 @@ class EncoderDecoderOptions(SourceModelOptions):
         kind, reason = super().default_kind(stats)
         if not stats.budget or kind != "transformer":
             return kind, reason
-        model = type(self).model_validate({side: {"kind": kind} for side in self.sides})
+        kinds = {side: kind if part.is_auto else part.kind for side, part in self.sides.items()}
+        model = type(self).model_validate({side: {"kind": one} for side, one in kinds.items()})
         updates = model.updates_at(model.default_width(stats), stats)
         if updates >= MIN_TRANSFORMER_UPDATES:
             return kind, reason
@@ -167,6 +191,17 @@ class EncoderDecoderOptions(SourceModelOptions):
             f"time for about {float(f'{updates:.2g}'):,.0f} updates of a Transformer: an LSTM "
             "learns more from so few"
         )
+
+    def default_image_kinds(self, stats: DataStats) -> dict[str, tuple[str, str]]:
+        if not any(stats.grid):
+            return {}
+        return {
+            "encoder": ("cnn", "images"),
+            "decoder": ("transformer", "attends to the cells of an image"),
+        }
+
+    def default_width(self, stats: DataStats) -> int:
+        return IMAGE_WIDTH if any(stats.grid) else super().default_width(stats)
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

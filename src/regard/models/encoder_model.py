@@ -21,6 +21,8 @@ from regard.models.fixed_rows import FixedRows
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
+IMAGES_PER_BATCH, IMAGE_EPOCHS = 64, 30.0
+SOUNDS_PER_BATCH, MAX_FRAMES = 32, 8192  # per batch
 MIN_WIDE_UPDATES = 1_200  # of a wide tagger, as estimated; with fewer, a narrow one learns more
 
 
@@ -162,6 +164,8 @@ class TaggerOptions(SourceModelOptions):
         return [*super().describe(), *head]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "nodes of a graph"
         return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
     def default_width(self, stats: DataStats) -> int:
@@ -169,7 +173,11 @@ class TaggerOptions(SourceModelOptions):
         return 128 if stats.budget and self.updates_at(256, stats) < MIN_WIDE_UPDATES else 256
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
+
+    def default_epochs(self, stats: DataStats) -> float | None:
+        found: float | None = self.own_default("default_epochs")
+        return found
 
     def trains_in_bfloat16(self, stats: DataStats) -> bool:
         return False
@@ -200,8 +208,12 @@ class PooledOptions(SourceModelOptions):
         ]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "graphs"
         if stats.vectors:
             return "mlp", "vectors of numbers"
+        if stats.frames:
+            return "recurrent", "sounds: a bidirectional GRU over windows"
         return "window", "local phrases determine the label, independent of position"
 
     def default_width(self, stats: DataStats) -> int:
@@ -211,20 +223,31 @@ class PooledOptions(SourceModelOptions):
         return False
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors
         return 0.33 if texts else super().default_dropout(stats, passes)
 
     def default_batch_tokens(self, stats: DataStats) -> int:
+        if any(stats.grid):
+            return IMAGES_PER_BATCH
         if stats.vectors:
             return 32 if stats.examples < 10_000 else 256
+        if stats.frames:
+            return max(512, min(MAX_FRAMES, SOUNDS_PER_BATCH * stats.tokens // stats.examples))
         return super().default_batch_tokens(stats)
 
     def default_epochs(self, stats: DataStats) -> float | None:
-        """Return 3 to 8 epochs for texts, because models overfit them quickly."""
-        return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
+        """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images."""
+        if any(stats.grid):
+            return None if stats.budget else IMAGE_EPOCHS
+        if stats.edges:
+            found: float | None = self.own_default("default_epochs")
+            return found
+        if stats.vectors or stats.frames:
+            return None
+        return max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

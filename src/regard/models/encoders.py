@@ -9,9 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
+from regard.core.errors import UserError
 from regard.core.options import AutoSetting, DerivedSetting, Options
+from regard.data.corpus.corpora import Corpus
 from regard.inputs import Frontends, default_frontend
+from regard.models.cnn import CnnEncoderOptions
 from regard.models.contracts import incompatibility
+from regard.models.graph_attention import GatEncoderOptions
+from regard.models.graph_convolution import GcnEncoderOptions
 from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
@@ -31,6 +36,14 @@ class AutoOptions(Options):
     width: int | None = Field(None, gt=0, description="hidden size")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
+
+    def unfit(self, corpus: Corpus) -> None:
+        """Return None: the kind that replaces this one can learn all examples."""
+
 
 Encoder = Annotated[
     AutoOptions
@@ -38,7 +51,10 @@ Encoder = Annotated[
     | RecurrentEncoderOptions
     | LinearEncoderOptions
     | MlpEncoderOptions
-    | WindowEncoderOptions,
+    | WindowEncoderOptions
+    | CnnEncoderOptions
+    | GcnEncoderOptions
+    | GatEncoderOptions,
     Field(discriminator="kind"),
 ]
 
@@ -58,8 +74,22 @@ class SourceModelOptions(ModelOptions):
             raise ValueError(problem)
         return self
 
+    def products(self, stats: DataStats) -> int:
+        """Return the approximate number of multiply-adds of a forward pass over the data."""
+        encoder: Any = self.encoder
+        read = self.frontend or default_frontend(stats.source, encoder)
+        more = (read.positions(stats) - 1) * encoder.weights_for(stats)
+        return super().products(stats) + more * stats.examples if more else super().products(stats)
+
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
-            usual = default_frontend(stats.source, self.encoder).model_dump()
+            options = default_frontend(stats.source, self.encoder)
+            if incompatibility(options, encoder := self.encoder):
+                needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
+                raise UserError(
+                    f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}",
+                    help=f"use --set model.encoder.kind={self.default_kind(stats)[0]}",
+                )
+            usual = options.model_dump()
             yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -16,7 +16,7 @@ from regard.data.tensors.tree import Tree
 from regard.models.fast_decoder import FastDecoder
 from regard.nn.fast import compiled, padding_bias, warming_up
 from regard.nn.fused import TILE, FusedLayer, FusedTable, norm_weights
-from regard.nn.fused_step import decode, encode, linear, normalize
+from regard.nn.fused_step import decode, encode, fill, linear, normalize
 from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.kernel import Kernel
 from regard.nn.norms import FusedNorm
@@ -40,6 +40,33 @@ class FastTransformerEncoder:
         bias = padding_bias(source.mask, x)
         x = self._run(x, B, self._weights, bias, *self._style, TILE)
         return Padded(normalize(x, *self._norm).view(B, S, -1), source.mask)
+
+
+class FastParallelDecoder:
+    """A parallel decoder that runs all layers in one call, for all positions."""
+
+    def __init__(self, layers: list[FusedLayer], positions: Position, norm: FusedNorm) -> None:
+        self.positions, self._norm = positions, norm_weights(norm)
+        self._weights, self._style = [layer.weights for layer in layers], layers[0].style
+        self._keys = [layer.keys for layer in layers]
+        self._run = compiled(fill)
+        with warming_up():
+            like = self._weights[0][6]
+            memory, x = one_vector(self._keys[0][0][0].to(like.dtype)), one_vector(like)
+            self(x.data, memory, self.memory_keys(memory), x.mask)
+
+    def memory_keys(self, memory: Padded) -> list[Tree]:
+        """Return the projected keys and values of the source for each layer."""
+        return [projected(own, memory.data, self._style.heads) for own in self._keys]
+
+    def __call__(self, x: Tensor, memory: Padded, keys: list[Tree], real: Tensor) -> Tensor:
+        """Return the output (R, T, D) for x (R, T, D). real: mask (R, T), False for padding."""
+        R, T = real.shape
+        both = [list(part) for part in zip(*keys, strict=True)]
+        biases = padding_bias(real, x), padding_bias(memory.mask, x)
+        x = self.positions.embed(x, 0).flatten(0, 1)  # (R*T, D)
+        x = self._run(x, R, self._weights, *both, *biases, *self._style, TILE)
+        return normalize(x, *self._norm).view(R, T, -1)
 
 
 class FastTransformerDecoder(FastDecoder):
@@ -77,16 +104,9 @@ class FastTransformerDecoder(FastDecoder):
         """Return the state before the first token, with projected keys and values."""
         if memory is None:
             return State({"encoded": None, "keys": [None] * len(self.keys), "bias": None}, past)
-        keys = [self._projected(own, memory.data) for own in self.keys]
+        keys = [projected(own, memory.data, self.style.heads) for own in self.keys]
         bias = padding_bias(memory.mask, memory.data)
         return State({"encoded": memory, "keys": keys, "bias": bias}, past)
-
-    def _projected(self, project: list[Tensor], memory: Tensor) -> Any:
-        """Return the keys and values (B, H, S, K) of a layer for memory (B, S, M)."""
-        B, S, M = memory.shape
-        both = linear(memory.reshape(B * S, M), project, 0, False, TILE)
-        both = both.view(B, S, 2, self.style.heads, -1).permute(2, 0, 3, 1, 4)
-        return both.contiguous().unbind(0)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         memory, past = state.memory, state.past
@@ -125,6 +145,14 @@ class FastTransformerDecoder(FastDecoder):
             zeros = self.like.new_zeros(1, 1, self._width)
             self._positions[at] = self.positions.embed(zeros, at)[0]
         return self._positions[at]
+
+
+def projected(project: list[Tensor], memory: Tensor, heads: int) -> Any:
+    """Return the keys and values (B, H, S, K) of a layer for memory (B, S, M)."""
+    B, S, M = memory.shape
+    both = linear(memory.reshape(B * S, M), project, 0, False, TILE)
+    both = both.view(B, S, 2, heads, -1).permute(2, 0, 3, 1, 4)
+    return both.contiguous().unbind(0)
 
 
 def _packed(weight: Tensor) -> Tensor:

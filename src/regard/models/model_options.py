@@ -5,12 +5,14 @@ are set.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, Options, kinds_of
+from regard.data.corpus.corpora import Corpus
 
 MIN_HALF_WIDTH = 160  # width from which training in bfloat16 is faster
 MIN_HALF_GAIN = 1.6  # of matrix products, below which bfloat16 does not pay
@@ -30,6 +32,13 @@ MIN_LIMIT = {False: 2_000_000, True: 0}  # weights
 
 class ModelOptions(Options):
     """Base class of model options."""
+
+    gives: ClassVar[str] = "labels"
+
+    @classmethod
+    def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield settings that complete the given ones, and the output of a model with them."""
+        yield {}, cls.gives
 
     @property
     def sides(self) -> dict[str, Any]:
@@ -55,14 +64,15 @@ class ModelOptions(Options):
 
     def weights(self, stats: DataStats) -> int:
         """Return the approximate number of weights without embeddings. Sides must be sized."""
-        return sum(part.weights for part in self.sides.values()) + self._output_weights(stats)
+        inner = sum(part.weights_for(stats) for part in self.sides.values())
+        return inner + self._output_weights(stats)
 
     def products(self, stats: DataStats) -> int:
         """Return the approximate number of multiply-adds of one forward pass over the data."""
         targets = stats.target_tokens or stats.tokens // len(self.sides or [1])
         sources = stats.tokens if len(self.sides) < 2 else stats.tokens - targets
         tokens = {"encoder": sources, "decoder": targets}
-        inner = sum(part.weights * tokens[side] for side, part in self.sides.items())
+        inner = sum(part.weights_for(stats) * tokens[side] for side, part in self.sides.items())
         return inner + self._output_weights(stats) * targets or 1
 
     def _output_weights(self, stats: DataStats) -> int:
@@ -79,6 +89,11 @@ class ModelOptions(Options):
         wide = narrowest >= MIN_HALF_WIDTH
         return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
 
+    def own_default(self, name: str) -> Any:
+        """Return a training setting that a side has a default for, such as `default_lr`, or None."""
+        found = [getattr(part, name, None) for part in self.sides.values()]
+        return next((value for value in found if value is not None), None)
+
     def is_convex(self, stats: DataStats) -> bool:
         """Return whether the loss is convex, so that large steps find the optimum."""
         return bool(stats.vectors) and all(part.linear for part in self.sides.values())
@@ -92,6 +107,10 @@ class ModelOptions(Options):
         if stats.subwords:
             return "transformer", "sentences of words and subwords"
         return "recurrent", "short character sequences: an LSTM converges faster"
+
+    def default_image_kinds(self, stats: DataStats) -> dict[str, tuple[str, str]]:
+        """Return the default kind of sides that depend on images, if the sources are images."""
+        return {"encoder": ("cnn", "images")} if any(stats.grid) else {}
 
     def default_width(self, stats: DataStats) -> int:
         """Return the default width, which grows with the data and the budget."""
@@ -174,6 +193,10 @@ class ModelOptions(Options):
         """Return the default number of epochs if the model overfits quickly, otherwise None."""
         return None
 
+    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the model cannot learn, and why; None: it can learn all."""
+        return None
+
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Yield a kind for each side without one: that of the other side, or the default."""
         named = [part.kind for part in self.sides.values() if not part.is_auto]
@@ -182,6 +205,7 @@ class ModelOptions(Options):
                 kind, reason = self.default_kind(stats)
                 if named and named[0] in kinds_of(type(self).model_fields[side].annotation):
                     kind, reason = named[0], "same kind as the other side"
+                kind, reason = self.default_image_kinds(stats).get(side, (kind, reason))
                 yield AutoSetting(f"{side}.kind", kind, reason)
 
 

@@ -123,6 +123,14 @@ class CrossAttention(nn.Module):
         nn.init.zeros_(self.query.bias)
         nn.init.zeros_(self.project.bias)
 
+    def project_memory(self, memory: Padded) -> Tree:
+        """Return the memory as the kernel keeps it, which does not depend on the queries."""
+        k, v = split(self.project(memory.data), [self.sizes.kv_heads] * 2)  # (B, G, S, K)
+        k = k if self.qk_norm is None else self.qk_norm.key(k)
+        if not self.kernel.grouped:
+            k, v = repeat_heads(k, self.heads), repeat_heads(v, self.heads)
+        return self.kernel.memory(k, v, memory.mask)
+
     def forward(self, x: Tensor, memory: Padded, keys: Tree) -> tuple[Tensor, Tree]:
         """Return the output (R, T, D) for x (R, T, D), and the projected memory.
 
@@ -130,11 +138,7 @@ class CrossAttention(nn.Module):
         """
         real = memory.mask
         if keys is None:
-            k, v = split(self.project(memory.data), [self.sizes.kv_heads] * 2)  # (B, G, S, K)
-            k = k if self.qk_norm is None else self.qk_norm.key(k)
-            if not self.kernel.grouped:
-                k, v = repeat_heads(k, self.heads), repeat_heads(v, self.heads)
-            keys = self.kernel.memory(k, v, real)
+            keys = self.project_memory(memory)
         (q,) = split(self.query(x), [self.heads])
         q = q if self.qk_norm is None else self.qk_norm.query(q)
         out = self.kernel.attend(q, keys, real)

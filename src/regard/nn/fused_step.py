@@ -163,3 +163,40 @@ def decode(
             x = x if pre else normalize(x, norm, w[8], w[9], eps)
         x = feed_forward(x, w, len(w) - 8, pre, norm, eps, activation, packed, tile)
     return x
+
+
+def fill(
+    x: Tensor,
+    R: int,
+    weights: list[list[Tensor]],
+    keys: list[Tensor],
+    values: list[Tensor],
+    bias: Optional[Tensor],  # noqa: UP045, TorchScript reads it
+    source_bias: Optional[Tensor],  # noqa: UP045
+    heads: int,
+    pre: bool,
+    norm: str,
+    eps: float,
+    activation: str,
+    tile: int,
+) -> Tensor:
+    """Return the vectors (R*T, D) after all layers of a parallel decoder, for embeddings (R*T, D).
+
+    keys, values: (B, H, S, K) per layer, of the memory. bias: (R, 1, 1, T), source_bias:
+    (B, 1, 1, S), -inf for padding, or None.
+    """
+    N, D = x.size(0), x.size(1)
+    B, K = keys[0].size(0), D // heads
+    for i, w in enumerate(weights):
+        h = normalize(x, norm, w[0], w[1], eps) if pre else x
+        qkv = linear(h, w, 2, False, tile).view(R, N // R, 3, heads, K).permute(2, 0, 3, 1, 4)
+        out = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias)
+        x = add_linear(x, out.transpose(1, 2).reshape(N, D), w, 5, False, tile)
+        x = x if pre else normalize(x, norm, w[0], w[1], eps)
+        h = normalize(x, norm, w[8], w[9], eps) if pre else x
+        q = linear(h, w, 10, False, tile).view(B, N // B, heads, K).transpose(1, 2)
+        out = scaled_dot_product_attention(q, keys[i], values[i], source_bias)
+        x = add_linear(x, out.transpose(1, 2).reshape(N, D), w, 13, False, tile)
+        x = x if pre else normalize(x, norm, w[8], w[9], eps)
+        x = feed_forward(x, w, 16, pre, norm, eps, activation, False, tile)
+    return x

@@ -4,7 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from regard.objectives.cmlm import CMLM
 from regard.objectives.cross_entropy import CrossEntropy
+from regard.objectives.ctc import CTC
 from regard.objectives.distill import Distill
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
 from regard.objectives.objective import Context, Loss, Objective
@@ -14,6 +16,8 @@ from regard.objectives.scheduled import ScheduledSampling
 from regard.objectives.token_losses import Masked, NextToken
 
 __all__ = [
+    "CMLM",
+    "CTC",
     "Absolute",
     "ClassifyObjective",
     "Context",
@@ -39,7 +43,7 @@ __all__ = [
 
 # pydantic accepts a discriminator only for a union of two or more kinds
 TransduceObjective = Annotated[
-    CrossEntropy | ScheduledSampling | Reinforce | Mixer | MinimumRisk | Distill,
+    CrossEntropy | ScheduledSampling | Reinforce | Mixer | MinimumRisk | Distill | CTC | CMLM,
     Field(discriminator="kind"),
 ]
 TagObjective = Tags

@@ -46,7 +46,7 @@ class Masked(Objective):
         assert batch.source is not None and batch.target is not None
         data, maskable = batch.source.data, self._maskable(batch)
         tokens = batch.target.data.masked_fill(~batch.target.mask, PAD)
-        uniform = _uniform(maskable) if model.training else _hash(tokens)
+        uniform = _uniform(maskable) if model.training else pseudo_random(tokens)
         rank = uniform.masked_fill(~maskable, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
         masked = rank < self._counts(maskable)
         shown = _mask_tokens(data, masked)
@@ -92,7 +92,7 @@ def _uniform(like: Tensor) -> Tensor:
     return torch.rand(like.shape, device=like.device, generator=thread_generator())
 
 
-def _hash(tokens: Tensor) -> Tensor:
+def pseudo_random(tokens: Tensor) -> Tensor:
     """Return pseudo-random numbers (B, S) in [0, 1) that depend only on the tokens of the row."""
     positions = torch.arange(tokens.shape[1], device=tokens.device)
     row = (tokens * (positions % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing

@@ -117,6 +117,10 @@ class Training(Options):
                 optimizer, reason = ClosedForm(), "this model has a closed-form solution"
             elif convex:
                 reason = "linear model: no weight decay"
+            if own := config.model.own_default("default_optimizer"):
+                reason = "default of this kind of encoder"
+                settings = {f"optimizer.{name}": value for name, value in own.items()}
+                return [AutoSetting(name, value, reason) for name, value in settings.items()]
             auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
         if self.precision is None:
             auto_settings.append(self._choose_precision(stats, config.model))

@@ -6,15 +6,19 @@ from pydantic import Field
 
 from regard.search.argmax import Argmax
 from regard.search.beam_options import Beam
+from regard.search.ctc_options import Collapse
 from regard.search.hypothesis import Hypothesis, TokenConstraints
+from regard.search.refine_options import Refine
 from regard.search.sample_options import Sample
 from regard.search.search import Search, SearchRequest
 
 __all__ = [
     "Argmax",
     "Beam",
+    "Collapse",
     "Hypothesis",
     "LabelSearch",
+    "Refine",
     "Sample",
     "Search",
     "SearchRequest",
@@ -24,6 +28,6 @@ __all__ = [
 ]
 
 # The searches for each kind of output: sequences, continuations of a prompt, labels.
-SequenceSearch = Annotated[Beam | Sample, Field(discriminator="kind")]
+SequenceSearch = Annotated[Beam | Sample | Refine | Collapse, Field(discriminator="kind")]
 TextSearch = Sample
 LabelSearch = Argmax

@@ -84,6 +84,10 @@ class Beam(Search):
             yield from self.auto_settings(stats.reason, stopping="optimal")
 
     @property
+    def candidates(self) -> int:
+        return self.beam
+
+    @property
     def stopping_rule(self) -> Stopping:
         """Return when to stop: `stopping`, or a default if it is unset."""
         return self.stopping or "beam_full"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from regard.core.options import Options
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from regard.data.tensors.padded import Padded
+    from regard.data.tokenizers.tokenizer import Tokenizer
     from regard.search.callbacks import StepCallback
     from regard.search.explore import SearchTree
     from regard.search.hypothesis import Hypothesis, TokenConstraints
@@ -59,11 +60,19 @@ class SearchRequest:
         return self.source, self.limits
 
 
+class Steps(Protocol):
+    """The steps of a search that decodes in parallel, such as the passes of mask-predict."""
+
+    def as_dict(self, tokenizer: Tokenizer, best: Sequence[int]) -> dict[str, Any]:
+        """Return the steps for JSON. best: the tokens of the best hypothesis."""
+
+
 class Explanation(NamedTuple):
-    """The best hypothesis for one row, and its search tree, if any."""
+    """The best hypothesis for one row, and its search tree or steps, if any."""
 
     best: Hypothesis
     tree: SearchTree | None = None
+    steps: Steps | None = None
 
 
 class PlainBeam(NamedTuple):
@@ -86,10 +95,19 @@ class SearchVariants(NamedTuple):
 
 
 class Search(Options):
-    """Base class of searches. takes: supported kinds of output (`gives` of model options)."""
+    """Base class of searches.
+
+    takes: supported kinds of output (`gives` of model options). min_length, max_length: limits of
+    the output in tokens, if the search has such settings.
+    """
 
     takes: ClassVar[frozenset[str]]
     kind: str
+
+    @property
+    def candidates(self) -> int:
+        """Return how many hypotheses the search compares for each source."""
+        return 1
 
     @abstractmethod
     def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:

@@ -17,6 +17,7 @@ MAX_SHOWN = 80  # characters of an input value that an error repeats
 TOO_LONG = {
     "string_too_long": "expected at most {max} characters, found {count}",
     "texts": "expected at most {max} texts, found {count}; split them into several requests",
+    "inputs": "expected at most {max} files, found {count}; split them into several requests",
     "too_long": "expected at most {max} words, found {count}",
 }
 OBJECT = "Input should be an object"
@@ -77,7 +78,7 @@ def invalid_body(errors: Sequence[Any]) -> ApiError:
     field = shorten(field, MAX_SHOWN)  # clients choose the names of fields
     value, kind = first.get("input"), first["type"]
     if kind in TOO_LONG:
-        message = TOO_LONG["texts" if field == "texts" else kind]
+        message = TOO_LONG[field if field in ("texts", "inputs") else kind]
         message = message.format(max=first["ctx"]["max_length"], count=len(value))
         return ApiError(422, f"{field}: {message}", field)
     shown = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__

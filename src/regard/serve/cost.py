@@ -9,6 +9,7 @@ from typing import Any
 
 from regard.serve.api_errors import ApiError
 from regard.serve.jobs import PredictHandler
+from regard.serve.request_sources import RequestSource
 from regard.tasks.values import Constraints
 
 # Required words are matched in Python. Units per continuation and word; characters above which
@@ -18,21 +19,25 @@ INSPECT_PASSES = 4  # forward and backward passes per token that an inspection n
 
 
 def predict_cost(
-    handler: PredictHandler, text: str, constraints: Constraints | None = None, top: int = 1
+    handler: PredictHandler,
+    source: RequestSource,
+    constraints: Constraints | None = None,
+    top: int = 1,
 ) -> int:
     """Return the cost of a prediction. top: number of prefixes that are completed."""
     search, constraints = handler.search, constraints or Constraints()
-    length = len(text) + 1
-    steps = _max_steps(handler, length, constraints)
+    steps = _max_steps(handler, len(source) + 1, constraints)
     beam = max(getattr(search, "beam", 1), handler.nbest)
     per_step = beam * (1 + _match_cost(constraints.require, beam)) + BAN_COST * len(constraints.ban)
     prefix = len(constraints.prefix) if top > 1 else 0  # read once to find the next tokens
-    return round(length + prefix + top * steps * per_step)
+    return round(source.cost + prefix + top * steps * per_step)
 
 
-def inspect_cost(handler: PredictHandler, text: str, target: str | None, max_tokens: int) -> int:
+def inspect_cost(
+    handler: PredictHandler, source: RequestSource, target: str | None, max_tokens: int
+) -> int:
     """Return the cost of an inspection, whose texts have at most `max_tokens` tokens."""
-    length = min(len(text) + 1, max_tokens)
+    length = min(source.cost, max_tokens)
     steps = _max_steps(handler, length, Constraints()) if target is None else len(target) + 1
     steps = min(steps, max_tokens)
     beam = getattr(handler.search, "beam", 1) if target is None else 1

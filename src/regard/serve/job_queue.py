@@ -73,7 +73,7 @@ class JobQueue:
         for job in jobs:
             if not _fit_together(job, jobs[0]):
                 continue
-            longest, cost = max(longest, len(job.text)), cost + job.cost
+            longest, cost = max(longest, len(job.source)), cost + job.cost
             is_full = (
                 len(batch) == self.settings.max_batch_size
                 or (len(batch) + 1) * longest > MAX_TOKENS

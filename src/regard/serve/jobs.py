@@ -10,10 +10,12 @@ from typing import Any, Protocol
 from regard.core.errors import UserError
 from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
 from regard.serve.api_errors import unavailable
+from regard.serve.request_sources import RequestSource, TextSource
 from regard.serve.served_models import ServedModel
 from regard.tasks.batches import PredictWork
 from regard.tasks.values import Constraints, Prediction
 
+NO_TEXT = TextSource("")
 TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
 
 
@@ -26,27 +28,27 @@ class JobHandler(Protocol):
 
 @dataclass(eq=False)
 class Job:
-    """One text of a request to predict, or one call of a model.
+    """One source of a request to predict, or one call of a model.
 
-    future: done if the job has finished or the client stopped waiting. index: index of the text
-    in its request. in_list: whether the request has several texts. cost: estimated work (see
-    `cost`). cost_ahead: total cost of the texts before this one in the request. client: address of
-    the client. on_partial: called with partial hypotheses. result: a value or an exception.
+    future: done if the job has finished or the client stopped waiting. index: index of the source
+    in its request. cost: estimated work (see `cost`). cost_ahead: total cost of the sources before
+    this one in the request. client: address of the client. on_partial: called with partial
+    hypotheses. parsed: the source for the model. result: a value or an exception.
     """
 
     handler: JobHandler
     future: "asyncio.Future[Any]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    text: str = ""
+    source: RequestSource = NO_TEXT
     constraints: Constraints | None = None
     index: int = 0
-    in_list: bool = False
     cost: int = 1
     cost_ahead: int = 0
     client: str = ""
     on_partial: Callable[[PartialHypothesis], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
+    parsed: Any = None
     result: Any = None
 
 
@@ -65,14 +67,27 @@ class PredictHandler:
     return_alignment: bool = False
 
     def run(self, jobs: Sequence[Job], check: Check) -> None:
-        """Predict all texts in one batch.
+        """Read all sources and predict them in one batch.
 
-        On an error, predict each half separately, so that only the text that causes it fails.
+        A source that cannot be read fails alone.
+        """
+        for job in jobs:
+            if job.future.done() or job.result is not None:
+                continue
+            try:
+                job.parsed = job.source.read(self.model.task)
+            except Exception as error:
+                job.result = _located(error, job)
+        self._predict(jobs, check)
+
+    def _predict(self, jobs: Sequence[Job], check: Check) -> None:
+        """Predict these sources in one batch.
+
+        On an error, predict each half separately, so that only the source that causes it fails.
         """
         jobs = [job for job in jobs if not job.future.done() and job.result is None]
         if not jobs:
             return
-        task, rows = self.model.task, len(jobs)
         work = PredictWork(
             indices=[job.index for job in jobs],
             step_callback=partial(_notify, jobs, check),
@@ -80,14 +95,19 @@ class PredictHandler:
             on_predictions=partial(_set_results, jobs),
         )
         try:
-            sources = [task.parse(job.text) for job in jobs]
             constraints = (
                 [job.constraints or Constraints() for job in jobs]
                 if any(job.constraints is not None for job in jobs)
                 else None
             )
             predictions = self.model.predictor.predict(
-                sources, self.search, self.nbest, constraints, self.return_alignment, rows, work
+                [job.parsed for job in jobs],
+                self.search,
+                self.nbest,
+                constraints,
+                self.return_alignment,
+                len(jobs),
+                work,
             )
             _set_results(jobs, range(len(jobs)), predictions)
         except SearchCancelled:
@@ -96,13 +116,10 @@ class PredictHandler:
                     job.result = unavailable(TIMED_OUT)
         except Exception as error:
             if len(jobs) == 1:
-                (job,) = jobs
-                job.result = error
-                if job.in_list and isinstance(error, UserError):
-                    job.result = error.at(f"texts.{job.index}")
+                jobs[0].result = _located(error, jobs[0])
                 return
-            self.run(jobs[: len(jobs) // 2], check)
-            self.run(jobs[len(jobs) // 2 :], check)
+            self._predict(jobs[: len(jobs) // 2], check)
+            self._predict(jobs[len(jobs) // 2 :], check)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +141,14 @@ class CallHandler:
             job.result = unavailable(TIMED_OUT)
         except Exception as error:
             job.result = error
+
+
+def _located(error: Exception, job: Job) -> Exception:
+    """Return an error with the path of the source in the request, if it has several."""
+    where = job.source.where
+    if isinstance(error, UserError) and where and not error.message.startswith(where):
+        return error.at(where)
+    return error
 
 
 def _notify(jobs: Sequence[Job], check: Check, indices: Sequence[int], outputs: Outputs) -> None:

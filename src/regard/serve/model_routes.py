@@ -13,11 +13,13 @@ from regard.core.errors import UserError
 from regard.serve.api_errors import ApiError, json_response
 from regard.serve.cost import check_cost, inspect_cost, predict_cost
 from regard.serve.jobs import Job, PredictHandler
+from regard.serve.request_sources import RequestSource, request_sources
 from regard.serve.schemas import (
     AlternativesRequest,
     ConstraintsSchema,
     InspectRequest,
     PredictRequest,
+    SourceRequest,
     StreamRequest,
 )
 from regard.serve.served_models import ServedModel
@@ -31,35 +33,36 @@ MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request; each takes 10 bytes of JS
 
 
 async def predict(request: Request, body: PredictRequest) -> Response:
-    """Return predictions for texts."""
+    """Return predictions for texts or files."""
     start = time.monotonic()
     service: Service = request.app.state.service
     handler = service.predict_handler(body, "predict", body.nbest, body.return_alignment)
-    texts, name = body.texts, handler.model.name
-    constraints = _constraints_per_text(body, handler.model)
+    max_values, name = service.settings.max_file_values, handler.model.name
+    sources = request_sources(body.texts, body.inputs, handler.model, max_values)
+    constraints = _constraints_per_source(body, len(sources), handler.model)
     if body.return_alignment:
-        _check_alignment_size(texts, handler)
+        _check_alignment_size(sources, handler)
     costs = [
-        predict_cost(handler, text, constraint)
-        for text, constraint in zip(texts, constraints, strict=True)
+        predict_cost(handler, source, constraint)
+        for source, constraint in zip(sources, constraints, strict=True)
     ]
+    own = "inputs" if body.texts is None else "texts"
     for index, (cost, constraint) in enumerate(zip(costs, constraints, strict=True)):
-        field = f"texts.{index}" if constraint is None else f"constraints.{index}"
+        field = f"{own}.{index}" if constraint is None else f"constraints.{index}"
         check_cost(cost, service.settings.max_work, field)
     ahead, client = itertools.accumulate(costs, initial=0), client_address(request)
     jobs = [
         Job(
             handler,
-            text=text,
+            source=source,
             constraints=constraint,
             index=index,
-            in_list=len(texts) > 1,
             cost=cost,
             cost_ahead=before,
             client=client,
         )
-        for index, (text, constraint, cost, before) in enumerate(
-            zip(texts, constraints, costs, ahead, strict=False)
+        for index, (source, constraint, cost, before) in enumerate(
+            zip(sources, constraints, costs, ahead, strict=False)
         )
     ]
     predictions = await service.wait_for(request, jobs)
@@ -76,26 +79,29 @@ async def predict(request: Request, body: PredictRequest) -> Response:
 
 
 async def stream(request: Request, body: StreamRequest) -> Response:
-    """Stream the prediction for a text as server-sent events."""
+    """Stream the prediction for a text or file as server-sent events."""
     service: Service = request.app.state.service
     handler = service.predict_handler(body, "stream")
     schema = body.constraints or ConstraintsSchema()
     constraints = _constraints(schema, "constraints", handler.model)
-    cost = predict_cost(handler, body.text, constraints)
-    check_cost(cost, service.settings.max_work, "text" if constraints is None else "constraints")
+    source = _single_source(body, handler.model, service)
+    cost = predict_cost(handler, source, constraints)
+    own = "input" if body.text is None else "text"
+    check_cost(cost, service.settings.max_work, own if constraints is None else "constraints")
     client = client_address(request)
-    job = Job(handler, text=body.text, constraints=constraints, cost=cost, client=client)
+    job = Job(handler, source=source, constraints=constraints, cost=cost, client=client)
     return EventStream(service, job, handler.model)
 
 
 async def inspect(request: Request, body: InspectRequest) -> Response:
-    """Return attention, saliency, gates, token probabilities and the search tree for a text."""
+    """Return attention, saliency, gates, probabilities and the search tree for one source."""
     service: Service = request.app.state.service
     settings = service.settings
     handler = service.predict_handler(body, "inspect")  # checks the search settings
-    cost = inspect_cost(handler, body.text, body.target, settings.max_inspect_tokens)
+    source = _single_source(body, handler.model, service)
+    cost = inspect_cost(handler, source, body.target, settings.max_inspect_tokens)
     content = await service.run_single(
-        request, lambda check: _inspect_as_json(handler.model, body, settings, check), cost
+        request, lambda check: _inspect_as_json(handler.model, source, body, settings, check), cost
     )
     return Response(content, media_type="application/json")
 
@@ -106,12 +112,15 @@ async def alternatives(request: Request, body: AlternativesRequest) -> Response:
     handler = service.predict_handler(body, "alternatives")
     model, search = handler.model, handler.search
     constraints = _constraints(body.constraints, "constraints", model) or Constraints()
-    cost = predict_cost(handler, body.text, constraints, body.top)
+    source = _single_source(body, handler.model, service)
+    cost = predict_cost(handler, source, constraints, body.top)
     check_cost(cost, service.settings.max_work, "constraints")
     call = model.predictor.alternatives
     found = await service.run_single(
         request,
-        lambda check: call(body.text, constraints, body.top, search, lambda *step: check()),
+        lambda check: call(
+            source.read(model.task), constraints, body.top, search, lambda *step: check()
+        ),
         cost,
     )
     items = [
@@ -121,10 +130,20 @@ async def alternatives(request: Request, body: AlternativesRequest) -> Response:
     return json_response({"model": model.name, "alternatives": items})
 
 
-def _check_alignment_size(texts: Sequence[str], handler: PredictHandler) -> None:
+def _single_source(body: SourceRequest, model: ServedModel, service: Service) -> RequestSource:
+    """Return the source of a request for one prediction."""
+    texts = None if body.text is None else [body.text]
+    files = None if body.input is None else [body.input]
+    max_values = service.settings.max_file_values
+    (source,) = request_sources(texts, files, model, max_values, ("text", "input"))
+    return source
+
+
+def _check_alignment_size(sources: Sequence[RequestSource], handler: PredictHandler) -> None:
     """Raise ApiError if the alignments may be too large for a response."""
     max_length: Any = handler.model.task.max_output_length  # type: ignore[attr-defined]
-    size = sum((len(text) + 1) * max_length(len(text) + 1, handler.search) for text in texts)
+    lengths = [len(source) + 1 for source in sources]
+    size = sum(length * max_length(length, handler.search) for length in lengths)
     if size > MAX_ALIGNMENT_SIZE:
         raise ApiError(
             422,
@@ -134,12 +153,14 @@ def _check_alignment_size(texts: Sequence[str], handler: PredictHandler) -> None
         )
 
 
-def _constraints_per_text(body: PredictRequest, model: ServedModel) -> Sequence[Constraints | None]:
-    """Return the constraints of each text (None: no constraints)."""
+def _constraints_per_source(
+    body: PredictRequest, num_sources: int, model: ServedModel
+) -> Sequence[Constraints | None]:
+    """Return the constraints of each source (None: no constraints)."""
     if body.constraints is None:
-        return [None] * len(body.texts)
-    if len(body.constraints) != len(body.texts):
-        count = f"expected one item per text ({len(body.texts)}), found {len(body.constraints)}"
+        return [None] * num_sources
+    if len(body.constraints) != num_sources:
+        count = f"expected one item per text ({num_sources}), found {len(body.constraints)}"
         raise ApiError(422, f"constraints: {count}", "constraints")
     return [
         _constraints(one, f"constraints.{index}", model)
@@ -161,17 +182,22 @@ def _constraints(schema: ConstraintsSchema, field: str, model: ServedModel) -> C
 
 
 def _inspect_as_json(
-    model: ServedModel, body: InspectRequest, settings: ServeSettings, check: Callable[[], None]
+    model: ServedModel,
+    source: RequestSource,
+    body: InspectRequest,
+    settings: ServeSettings,
+    check: Callable[[], None],
 ) -> bytes:
-    """Return the inspection of a text as JSON. Called in the model thread.
+    """Return the inspection of a source as JSON. Called in the model thread.
 
     check: raises an exception if the request is cancelled.
     """
-    from regard.views.inspection.inspecting import inspect_with_options
+    from regard.views.inspection.inspecting import inspect_source
 
-    options = (body.text, body.target, body.search, settings.max_inspect_tokens)
+    options = (body.target, body.search, settings.max_inspect_tokens)
     try:
-        inspection = inspect_with_options(model.predictor, *options, check).as_dict()
+        parsed = source.read(model.task)
+        inspection = inspect_source(model.predictor, parsed, *options, check).as_dict()
     except TooLong as error:
         option = f"regard serve --max-inspect-tokens {error.count}"
         field = error.side if error.side in ("text", "target") else None

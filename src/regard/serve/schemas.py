@@ -1,5 +1,6 @@
 """Request and response schemas, as OpenAPI describes them."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import (
@@ -23,6 +24,9 @@ def _to_int(value: Any) -> Any:
 
 
 INT64_END = 2**63
+EXAMPLE_PNG = (  # one black pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 Count = Annotated[int, Strict(), BeforeValidator(_to_int)]
 Int64 = Annotated[int, Strict(), Field(ge=-INT64_END, lt=INT64_END)]
 FiniteFloat = Annotated[float, Strict(), Field(allow_inf_nan=False)]
@@ -54,13 +58,38 @@ class ConstraintsSchema(RequestBody):
     ban: list[StrictStr] = Field(default_factory=list, description="banned words")
 
 
-class PredictRequest(ModelRequest):
-    """Texts to predict."""
+def _either(*names: str) -> Callable[[dict[str, Any]], None]:
+    """Return a function that changes a JSON schema: exactly one of these fields is required."""
 
+    def change(schema: dict[str, Any]) -> None:
+        for name in names:
+            schema["properties"][name].pop("default", None)
+        schema["oneOf"] = [{"required": [name]} for name in names]
+
+    return change
+
+
+class FileSchema(RequestBody):
+    """A file, such as an image."""
+
+    data: StrictStr = Field(description="bytes of the file in base64", examples=[EXAMPLE_PNG])
+    type: StrictStr = Field(
+        description="MIME type; GET /models lists those that a model reads", examples=["image/png"]
+    )
+
+
+class PredictRequest(ModelRequest):
+    """Texts or files to predict: either `texts` or `inputs`."""
+
+    model_config = ConfigDict(json_schema_extra=_either("texts", "inputs"))
     texts: list[StrictStr] = Field(
+        None,
         min_length=1,
         description="input texts, each in the format of one line of an input file",
         examples=[["attention"]],
+    )
+    inputs: list[FileSchema] = Field(
+        None, min_length=1, description="input files, for models that read images"
     )
     nbest: Count = Field(1, ge=1, description="predictions per text")
     constraints: list[ConstraintsSchema] | None = Field(
@@ -71,26 +100,31 @@ class PredictRequest(ModelRequest):
     )
 
 
-class StreamRequest(ModelRequest):
-    """A text whose prediction is streamed."""
+class SourceRequest(ModelRequest):
+    """A request with one source: either `text` or `input`."""
 
-    text: StrictStr = Field(description="input text", examples=["attention"])
+    model_config = ConfigDict(json_schema_extra=_either("text", "input"))
+    text: StrictStr = Field(None, description="input text", examples=["attention"])
+    input: FileSchema = Field(None, description="input file, for models that read images")
+
+
+class StreamRequest(SourceRequest):
+    """A text or file whose prediction is streamed."""
+
     constraints: ConstraintsSchema | None = None
 
 
-class InspectRequest(ModelRequest):
-    """A text to inspect."""
+class InspectRequest(SourceRequest):
+    """A text or file to inspect."""
 
-    text: StrictStr = Field(description="input text", examples=["attention"])
     target: StrictStr | None = Field(
         None, description="forced decoding: explain this output instead of the model's own"
     )
 
 
-class AlternativesRequest(ModelRequest):
-    """A text and the prefix whose next tokens are listed."""
+class AlternativesRequest(SourceRequest):
+    """A text or file, and the prefix whose next tokens are listed."""
 
-    text: StrictStr = Field(description="input text", examples=["attention"])
     constraints: ConstraintsSchema = Field(default_factory=ConstraintsSchema)
     top: Count = Field(5, ge=1, le=100, description="number of next tokens")
 
@@ -103,6 +137,7 @@ def request_schemas(
     word: Any = Annotated[text, Field(min_length=1)]
     words: Any = Annotated[list[word], FAIL_FAST, Field(max_length=settings.max_constraints)]
     texts: Any = Annotated[list[text], FAIL_FAST, Field(max_length=settings.max_texts)]
+    files: Any = Annotated[list[FileSchema], FAIL_FAST, Field(max_length=settings.max_texts)]
     constraints: Any = _with_types(ConstraintsSchema, prefix=text, require=words, ban=words)
     names = {"anyOf": [{"enum": models}, {"type": "null"}]}
     common = {
@@ -113,6 +148,7 @@ def request_schemas(
     count = {"type": "integer", "minimum": 1, "maximum": settings.max_nbest}
     per_text = {
         "texts": texts,
+        "inputs": files,
         "nbest": Annotated[Count, WithJsonSchema(count)],
         "constraints": Annotated[list[constraints], FAIL_FAST] | None,
     }
@@ -199,6 +235,9 @@ class ModelInfo(BaseModel):
     search: dict[str, Any]
     settings: dict[str, Any] = Field(description="JSON schema of the search settings")
     capabilities: list[str]
+    reads: dict[str, Any] = Field(
+        description="kind of the sources, and the MIME types and sizes of files"
+    )
     examples: list[str] = Field(description="source texts of the dev set")
     training: dict[str, Any] | None = Field(
         description="data, number of examples, metric, score on the dev set, a sample; if known"

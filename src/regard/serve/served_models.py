@@ -39,7 +39,9 @@ class ServedModel:
         if "predict" in self.capabilities:
             with contextlib.suppress(UserError):  # text for a model that expects numbers
                 text = next(iter(example_texts(self.predictor.folder)), "")
-                self.predictor.predict([self.task.parse(text)])
+                media = self.task.source.media  # a text would be the path of a file
+                source = self.task.source.blank() if media else self.task.parse(text)
+                self.predictor.predict([source])
 
     def info(self, settings: ServeSettings) -> dict[str, Any]:
         """Return the model's metadata for clients."""
@@ -57,7 +59,8 @@ class ServedModel:
             "search": config.search.model_dump(mode="json"),
             "settings": model_search_schema(config, settings),
             "capabilities": self.capabilities,
-            "examples": example_texts(predictor.folder),
+            "reads": source.reads(),
+            "examples": [] if source.media else example_texts(predictor.folder),
             "training": training_facts(predictor.folder),
             "direction": {
                 "source": _text_direction(source.alphabet()),

@@ -10,6 +10,7 @@ ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]+)?")
 LIMITS = (
     "max_texts",
     "max_chars",
+    "max_file_values",
     "max_beam",
     "max_nbest",
     "max_length",
@@ -45,7 +46,10 @@ class ServeSettings(Options):
     timeout: float = Field(30.0, gt=0, description="request timeout in seconds, queueing included")
     # Attention is quadratic in the length, and an encoder cannot be interrupted.
     max_chars: int = Field(5_000, gt=0, description="maximum characters per text")
-    max_texts: int = Field(256, gt=0, description="maximum texts per request")
+    max_file_values: int = Field(
+        25_000_000, gt=0, description="maximum pixels or samples of a file"
+    )
+    max_texts: int = Field(256, gt=0, description="maximum texts or files per request")
     max_body_mb: float = Field(4.0, gt=0, description="maximum request body in MB")
     max_beam: int = Field(32, gt=0, description="maximum beam size a request may set")
     max_nbest: int = Field(32, gt=0, description="maximum predictions per text")

@@ -92,7 +92,7 @@ class EventStream(StreamingResponse):
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.partial.ready.wait(), remaining)
             if (partial := self.partial.take()) is not None:
-                decode = decode or self.model.task.partial_prediction(self.job.text)
+                decode = decode or self.model.task.partial_prediction(self.job.parsed)
                 prediction = decode(partial)
                 scores = prediction.as_dict(("token_logprobs",))
                 yield {"text": prediction.text, "tokens": prediction.tokens, **scores}

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,13 @@ from regard.core.data_stats import DataStats
 from regard.core.errors import UserError, UserTypeError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
+from regard.data.reading.graphs import Reading
+from regard.data.reading.images import Image
 from regard.data.reading.read import Pair, Pairs
+from regard.data.sources.graphs import read_unlabeled
 from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
+from regard.tasks.values import InputItem
 
 
 def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
@@ -26,12 +30,25 @@ def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
     return read
 
 
+def graphs_of(source: Any, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+    """Return one item per graph of a table of nodes, and notes. source: input of the model."""
+    if not source.unordered:
+        spec.check_no_graph()
+    if not spec.graph_column:
+        raise UserError(
+            "--graph-column: missing: this model predicts a label per graph",
+            help="add --graph-column COLUMN",
+        )
+    data = read_unlabeled(spec, Reading(source.features, source.directed, labeled=False))
+    return (InputItem(graph, graph.name) for graph in data.graphs), data.notes
+
+
 def text_or_vector(value: Any, number: int = 1) -> Any:
     """Return a text unchanged, and a vector as a tuple of floats.
 
     number: example number, for error messages.
     """
-    if isinstance(value, str):
+    if isinstance(value, str | Image):
         return value
     if isinstance(value, np.ndarray) and np.iscomplexobj(value):
         raise UserError(f"example {number}: Complex data not supported: expected real numbers")
@@ -72,13 +89,15 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         labels=labels,
         vectors=0 if source.sequential else source.shape.values,
         grid=source.shape.grid,
+        frames=source.shape.rate > 0,
         source=source.kind,
+        edges=corpus.source.num_edges if source.unordered else 0,  # type: ignore[attr-defined]
     )
 
 
 def neighbor_fits(source: Input) -> list[BaselineFit]:
-    """Return the nearest neighbor, by words or character trigrams; none for vectors."""
-    if not source.sequential:
+    """Return the nearest neighbor, by words or character trigrams; none for vectors and files."""
+    if not source.sequential or source.media:
         return []
     fit = partial(NearestNeighbor.fit, trigrams if source.characters else words)
     return [BaselineFit(NearestNeighbor.name, fit, stored=False)]

@@ -15,9 +15,9 @@ def max_output_length(ratio: float, length: int, search: Any) -> int:
     ratio: maximum number of output tokens per source token.
     """
     limit = math.ceil(ratio * length) + 10
-    if search.max_length is not None:
-        limit = min(limit, search.max_length + 1)  # 1: EOS
-    return max(limit, search.min_length + 1)
+    if (most := getattr(search, "max_length", None)) is not None:
+        limit = min(limit, most + 1)  # 1: EOS
+    return max(limit, getattr(search, "min_length", 0) + 1)
 
 
 def best_prediction(

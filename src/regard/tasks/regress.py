@@ -1,6 +1,6 @@
 """Regression: one or more numbers per text or vector."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +17,14 @@ from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
+from regard.data.reading.columns import number
+from regard.data.reading.graphs import Reading
 from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
-from regard.data.sources.images import read_images, with_numbers
-from regard.data.sources.open import DataSpec
+from regard.data.sources.graphs import open_graphs, read_graph_pairs
+from regard.data.sources.media import Targets, as_numbers, read_media, with_hint
+from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
@@ -32,10 +35,10 @@ from regard.objectives import Objective
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import RegressorPass, regressor_pass
-from regard.tasks.labeled_data import check_not_streamed, source_stats, text_or_vector
+from regard.tasks.labeled_data import check_not_streamed, graphs_of, source_stats, text_or_vector
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.values import predicted_and_expected
+from regard.tasks.values import InputItem, predicted_and_expected
 
 Metric = Literal["r2", "rmse", "mae"]
 MAX_SCATTER = 500  # maximum points of the scatter plot
@@ -48,14 +51,27 @@ class RegressOptions(TaskOptions):
     source: Inputs = Field(Text(), description="input type and tokenizer")
     metric: Metric = Field("r2", description="metric that selects the best checkpoint")
 
+    def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
+        """Read the data, which may be graphs; return the training set and the dev set."""
+        if spec.edges:
+            return open_graphs(spec, dev, Reading.of(self.source), to_numbers)
+        return super().open(spec, dev)
+
     def read(self, spec: DataSpec) -> Pairs:
-        """Return the texts or vectors of a file with their numbers."""
+        """Return the texts, vectors or images of a file with their numbers."""
         columns = spec.source_column, spec.target_column
-        if (images := read_images(spec)) is not None:
-            return with_numbers(images)
+        if spec.edges:
+            return read_graph_pairs(spec, Reading.of(self.source), to_numbers)
+        targets = Targets("numbers", self._read_texts, as_numbers)
+        if (media := read_media(spec, targets, self.source.prepare)) is not None:
+            return media
         if looks_like_vectors(spec.file(), *columns, spec.other_columns):
             return read_vectors(spec.file(), *columns, others=spec.other_columns)[0]
-        return check_not_streamed(spec, read_numbers(spec.file(), *columns))
+        return with_hint(spec, check_not_streamed(spec, self._read_texts(spec)))
+
+    def _read_texts(self, spec: DataSpec) -> Pairs:
+        """Return the texts of a table with their numbers."""
+        return read_numbers(spec.file(), spec.source_column, spec.target_column)
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
@@ -90,6 +106,14 @@ class RegressOptions(TaskOptions):
         return RegressTask(self.source.load(path), mean, deviation, metric)
 
 
+def to_numbers(cell: str) -> tuple[float, ...]:
+    """Return the target of a graph; raise ValueError if it is not a number."""
+    value = number(cell)
+    if value is None:
+        raise ValueError(f"expected a finite number, found {cell!r}")
+    return (value,)
+
+
 class RegressTask(Task):
     """The regression task. mean, deviation: mean and standard deviation of each target."""
 
@@ -120,6 +144,10 @@ class RegressTask(Task):
     def stats(self, corpus: Corpus) -> DataStats:
         """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.mean))
+
+    def graph_items(self, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+        """Return one item per graph of a table of nodes, and notes."""
+        return graphs_of(self.source, spec)
 
     to_source = staticmethod(text_or_vector)
 
@@ -182,7 +210,8 @@ class RegressTask(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
         """Return statistics of the data, and warnings about the data."""
-        return check_numbers(train, dev)
+        sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+        return check_numbers(train, dev, self.source.plural, self.source.media_stats(*sources))
 
     def save(self, folder: Path) -> None:
         """Write the input, mean and deviation to `vocabulary/` in the run folder."""

@@ -20,6 +20,7 @@ from regard.core.errors import UserError
 from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
+from regard.data.sources.open import DataSpec
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.objectives import Objective
@@ -45,7 +46,7 @@ class Task(Scoring, ABC):
     source: Input
     metric: str  # the metric that selects the best checkpoint
     unit = "examples"  # plural noun for examples in messages
-    usage_hint = "regard predict {run} TEXT"  # command shown after training
+    usage_hint = "regard predict {run} {source}"  # command shown after training
     # What the models of this task can do: a subset of predict, nbest, constraints, alignment,
     # alternatives, stream, score pairs, score texts and continue (generate text). Commands, server
     # and web UI read `Predictor.abilities`.
@@ -142,6 +143,11 @@ class Task(Scoring, ABC):
         Only tasks with `by_line = False` implement this.
         """
         raise NotImplementedError
+
+    def graph_items(self, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+        """Return the items of a table of nodes with a table of edges, and notes."""
+        spec.check_no_graph()
+        raise UserError(f"--edges: not supported for task {self.kind}")
 
     @staticmethod
     def to_source(value: Any, number: int = 1) -> Any:

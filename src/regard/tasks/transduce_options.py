@@ -22,6 +22,7 @@ from regard.data.sources.large import (
     nonempty_pairs,
     select_pairs,
 )
+from regard.data.sources.media import Targets, as_texts, read_media, with_hint
 from regard.data.sources.open import DataSpec
 from regard.data.sources.open_large import split_large
 from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
@@ -66,8 +67,11 @@ class TransduceOptions(TaskOptions):
         return self
 
     def read(self, spec: DataSpec) -> Pairs:
-        """Return the pairs of one or two files. Large files are not loaded into memory."""
-        return spec.read_large() or spec.read()
+        """Return the pairs of one or two files. Large files of texts are not loaded into memory."""
+        targets = Targets("texts", DataSpec.read, as_texts)
+        if (media := read_media(spec, targets, self.source.prepare)) is not None:
+            return media
+        return spec.read_large() or with_hint(spec, spec.read())
 
     def hold_out(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Split the pairs into a training set and a dev set."""

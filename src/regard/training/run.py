@@ -95,6 +95,7 @@ class Run:
     order: tuple[int, list[np.ndarray]] | None = None  # epoch index, example indices per batch
     epoch_batches: int = 1
     clock_start: float = 0.0
+    reported_at: float | None = None  # training time of the last report
 
     def start_clock(self) -> None:
         """Start the clock at `state.seconds`, the training time before a resume."""

@@ -16,6 +16,7 @@ from regard.core.machine import Machine, measure_machine
 from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
+from regard.data.sources.large import select_pairs
 from regard.models.max_length import check_corpus_lengths, has_max_length
 from regard.storage.run_files import read_config
 from regard.tasks.task import Task
@@ -54,6 +55,7 @@ def start_run(
         stats = replace(stats, machine=parallel.broadcast(measured))
     config, more = fill_defaults(config, stats)
     run = _assemble(folder, config, task, (kept, corpus), dev, pretrained)
+    notes += _unpredictable(config, task, dev)
     run.auto_settings, run.notes = inherited + auto_settings + more, notes
     run.user_settings = set_by_user
     if pretrained is not None:
@@ -83,7 +85,32 @@ def _fit(
         config.task.trainable(train)[0], config.model, like
     )
     kept, notes = options.trainable(train, task)
-    return task, kept, task.corpus(kept), options, auto_settings, notes
+    kept, corpus, more = _learnable(config, task, kept)
+    return task, kept, corpus, options, auto_settings, notes + more
+
+
+def _learnable(
+    config: Config, task: Task, pairs: Sequence[Pair]
+) -> tuple[Sequence[Pair], Corpus, list[str]]:
+    """Return the examples that the model can learn, their corpus, and a note on the others."""
+    corpus = task.corpus(pairs)
+    found = config.model.unfit(corpus)
+    if found is None or not found[0].any():
+        return pairs, corpus, []
+    unfit, why = found
+    kept = select_pairs(pairs, ~unfit)
+    if not kept:
+        raise UserError(f"no pairs to train on: all are {why}")
+    return kept, task.corpus(kept), [f"skipped: {int(unfit.sum()):,} pairs {why}"]
+
+
+def _unpredictable(config: Config, task: Task, dev: Sequence[Pair]) -> list[str]:
+    """Return a note on the dev examples that the model cannot predict, if there are any."""
+    found = config.model.unfit(task.corpus(dev))
+    if found is None or not found[0].any():
+        return []
+    count = f"{int(found[0].sum()):,} of {len(dev):,} dev pairs"
+    return [f"note: {count} are {found[1]}: the model cannot predict them"]
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
@@ -92,11 +119,12 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     metadata = read_json(folder / "run.json")
     task = config.task.load(folder)
     kept, _ = config.task.trainable(train, task)
+    kept, corpus, _ = _learnable(config, task, kept)
     run = _assemble(
         folder,
         config,
         task,
-        (kept, task.corpus(kept)),
+        (kept, corpus),
         dev,
         weight_names=metadata.get("pretrained_weights", []),
     )

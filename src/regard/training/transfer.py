@@ -66,6 +66,9 @@ def inherit_options(
     Also return the copied settings.
     """
     tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
+    chosen = config.model_dump(mode="json", exclude_unset=True)
+    # objective and search fit the inherited model, unless the user set them
+    tree |= {name: chosen.get(name, {}) for name in ("objective", "search")}
     defaults = type(config.model)().model_dump(mode="json")
     skipped = (
         {"kind"}

@@ -29,6 +29,8 @@ from regard.views.report import update_report
 
 PROBE_EXAMPLES = 32  # to estimate the duration of a validation
 FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
+MAX_DECAYED = 0.5  # factor of the learning rate at the end of a run, below which it has decayed
+MIN_REPORT_SECONDS = 1.0  # between reports of a run that validates very often
 MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
 
@@ -74,7 +76,9 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
         append(run.folder, "metrics.jsonl", record)
         for sample in samples:
             append(run.folder, "samples.jsonl", {"step": state.step, **sample})
-        update_report(run.folder)
+        if run.reported_at is None or state.seconds - run.reported_at >= MIN_REPORT_SECONDS:
+            run.reported_at = state.seconds
+            update_report(run.folder)
     return ValidationResult(result, examples, saved, samples=samples)
 
 
@@ -115,14 +119,16 @@ def _saved(run: Run, gain: float, examples: int) -> str:
     """Return why to save the model; empty to keep an earlier model.
 
     Of equal models, the later is saved. A maximum over noisy scores prefers lucky models, so the
-    last model, whose learning rate has decayed, wins unless an earlier one is clearly better.
+    last model, if its learning rate has decayed, wins unless an earlier one is clearly better.
     """
     if gain >= 0:
         return "best so far"
     best = run.state.best_score
     assert best is not None
     error = metrics.standard_error(run.task.metric, best, examples)
-    if progress_fraction(run) >= 1 and -gain <= FINAL_TOLERANCE * error:
+    schedule = run.config.training.schedule
+    decayed = schedule.factor(1.0, run.state.step) < MAX_DECAYED
+    if decayed and progress_fraction(run) >= 1 and -gain <= FINAL_TOLERANCE * error:
         return "final model, within half a standard error of the best"
     return ""
 

@@ -14,11 +14,12 @@ SOURCES = (
     *("source", "src", "input", "text", "sentence", "original", "question"),
     *("word", "spelling", "orthography", "grapheme", "graphemes", "lemma"),
     *("review", "utterance"),
+    *("file", "path", "filename", "file_name", "image", "picture"),
 )
 TARGETS = (
     *("target", "tgt", "trg", "output", "translation", "label", "answer"),
     *("pronunciation", "pron", "phoneme", "phonemes", "phones", "ipa", "transcription", "form"),
-    *("labels", "class", "category", "sentiment", "score"),
+    *("labels", "class", "category", "sentiment", "score", "caption", "captions"),
 )
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "inf", "-inf")  # not column names
 CHOOSE = "choose with --source-column and --target-column"

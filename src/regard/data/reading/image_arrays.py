@@ -16,13 +16,13 @@ import numpy as np
 from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.core.limits import memory_limit
-from regard.data.reading.images import Image, as_bytes, check_channels, check_size
+from regard.data.reading.images import Image, as_bytes, check_channels, check_size, show_shape
 from regard.data.reading.lines import missing_file, stem
+from regard.data.reading.media import MAX_MEMORY
 from regard.data.reading.read import Pair, Pairs
 
 IMAGES = ("images", "image", "x", "X", "data")
 LABELS = ("labels", "label", "y", "Y", "targets", "target")
-MAX_BYTES = 32  # times the memory limit for text, which takes about ten times its size
 
 
 def is_npz(path: str) -> bool:
@@ -41,25 +41,37 @@ def read_npz(
     arrays = NpzArrays(path)
     source, target = arrays.find(source_column, IMAGES), arrays.find(target_column, LABELS)
     images, notes = arrays.images(source)
-    labels = arrays.read(target)
-    if len(labels) != len(images):
+    notes = [f"read as NPZ, targets from {target}", *notes]
+    return array_pairs(path, images, arrays.read(target), (source, target), notes)
+
+
+def array_pairs(
+    path: str, images: list[Image], labels: np.ndarray, names: tuple[str, str], notes: list[str]
+) -> Pairs:
+    """Return each image with its label. names: names of images and labels, for the error."""
+    if not labels.shape or len(labels) != len(images):
+        count = f"{len(labels):,} entries" if labels.shape else "one value"
         raise UserError(
-            f"{path}: {source} has {len(images):,} images, but {target} has {len(labels):,} "
-            "entries: expected the same number"
+            f"{path}: {names[0]} has {len(images):,} images, but {names[1]} has {count}: expected "
+            "the same number"
         )
     pairs = [
         Pair(image, to_target(label), number)
         for number, (image, label) in enumerate(zip(images, labels, strict=True), 1)
     ]
-    shape = "x".join(map(str, images[0].shape))
-    notes.insert(0, f"read as NPZ: {len(pairs):,} images of {shape}, targets from {target}")
-    return Pairs(stem(path), path, pairs, notes)
+    shape = f"{len(pairs):,} images of {show_shape(images[0].shape)}"
+    return Pairs(stem(path), path, pairs, [*notes, shape])
 
 
 def to_target(label: Any) -> tuple[Any, ...]:
     """Return the target of an example as a tuple of texts or numbers."""
     values = np.atleast_1d(label).tolist()
-    return tuple(value.decode() if isinstance(value, bytes) else value for value in values)
+    return tuple(_text(value) for value in values)
+
+
+def _text(value: Any) -> Any:
+    """Return bytes as a text, and other values unchanged."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 class NpzArrays:
@@ -99,21 +111,9 @@ class NpzArrays:
 
     def images(self, name: str) -> tuple[list[Image], list[str]]:
         """Return the images of an array (N, H, W) or (N, H, W, C), and notes."""
-        shape = self.shape(name)
         where = f"{self.path}: {name}"
-        if len(shape) not in (3, 4):
-            raise UserError(f"{where}: expected shape (N, H, W) or (N, H, W, C), found {shape}")
-        if not shape[0]:
-            raise UserError(f"{where}: no images")
-        if len(shape) == 4:
-            check_channels(shape, where)
-        check_size(where, *shape[1:3])
-        pixels = self.read(name)
-        notes = [] if pixels.dtype == np.uint8 else [f"{name}: {pixels.dtype} converted to uint8"]
-        pixels = as_bytes(pixels, where)
-        pixels = pixels[..., None] if pixels.ndim == 3 else pixels
-        file = Path(self.path).name
-        return [Image(one, f"{file} image {at}") for at, one in enumerate(pixels, 1)], notes
+        check_shape(self.shape(name), where)
+        return to_images(self.read(name), where, Path(self.path).name)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape in the header of an array; raise UserError if it is too large."""
@@ -146,13 +146,32 @@ class NpzArrays:
         return found
 
 
+def check_shape(shape: tuple[int, ...], where: str) -> None:
+    """Raise UserError unless a shape is that of images: (N, H, W) or (N, H, W, C)."""
+    if len(shape) not in (3, 4):
+        raise UserError(f"{where}: expected shape (N, H, W) or (N, H, W, C), found {shape}")
+    if not shape[0]:
+        raise UserError(f"{where}: no images")
+    if len(shape) == 4:
+        check_channels(shape, where)
+    check_size(where, *shape[1:3])
+
+
+def to_images(pixels: np.ndarray, where: str, file: str) -> tuple[list[Image], list[str]]:
+    """Return the images of an array, and notes. file: name of the file, for their names."""
+    notes = [] if pixels.dtype == np.uint8 else [f"{pixels.dtype} pixels converted to uint8"]
+    pixels = as_bytes(pixels, where)
+    pixels = pixels[..., None] if pixels.ndim == 3 else pixels
+    return [Image(one, f"{file} image {at}") for at, one in enumerate(pixels, 1)], notes
+
+
 def check_bytes(where: str, shape: Sequence[int], itemsize: int = 1) -> None:
     """Raise UserError if an array of this shape is too large for memory."""
-    limit = MAX_BYTES * memory_limit()
+    limit = MAX_MEMORY * memory_limit()
     if (count := math.prod(map(int, shape)) * itemsize) > limit:
         raise UserError(
             f"{where}: array of shape {tuple(shape)}, {size(count)}: expected at most "
             f"{size(limit)}",
             help="use smaller images, or raise the limit: REGARD_MEMORY="
-            f"{-(-count // MAX_BYTES // 1024**2)}MB",
+            f"{-(-count // MAX_MEMORY // 1024**2)}MB",
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.core.formatting import size
-from regard.data.reading.images import Image, decode_image
+from regard.data.reading.images import SUFFIXES, Image, decode_image
 from regard.data.reading.lines import missing_file, readable_os_errors
+from regard.data.reading.media import Medium
 
 MAX_FILE = 256 * 1024**2  # bytes of an image file
 
@@ -24,3 +26,13 @@ def read_image(path: str, changes: Counter[str] | None = None) -> Image:
     if len(data) > MAX_FILE:
         raise UserError(f"{path}: expected an image of at most {size(MAX_FILE)}")
     return decode_image(data, path, changes)
+
+
+IMAGES = Medium(
+    name="image",
+    columns=frozenset({"image", "picture", "photo", "img"}),
+    suffixes=SUFFIXES,
+    start=re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\0|MM\0\*|RIFF.{4}WEBP", re.DOTALL),
+    read=read_image,
+    reduce="resize the images as they are read: --set task.source.size=64,64",
+)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
+from regard.data.reading.image_media import FORMATS, check_media
+from regard.data.reading.media_source import MediaSource
 
 MAX_PIXELS = 1 << 26  # of one image, about 8,000 x 8,000
 MAX_SIDE = 1 << 16
 INSTALL = "pip install 'regard[image]'"
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"})
 SUFFIXES |= {".pgm", ".pbm"}
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 BY_SUFFIX = {
     **{".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"},
     **{".pgm": "PPM", ".pbm": "PPM"},
@@ -29,16 +30,18 @@ BY_SUFFIX = {
 GRAYSCALE = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")  # modes of Pillow
 
 
-class Image:
+class Image(MediaSource):
     """A source that is an image: pixels (H, W, C), uint8, and a name for messages.
 
-    Two images with the same pixels are equal, whatever their names.
+    changes: what was converted when it was read. Two images with the same pixels are equal,
+    whatever their names.
     """
 
-    def __init__(self, pixels: np.ndarray, name: str) -> None:
+    def __init__(self, pixels: np.ndarray, name: str, changes: tuple[str, ...] = ()) -> None:
         assert pixels.ndim == 3 and pixels.dtype == np.uint8
         self.pixels = pixels
         self.name = name
+        self.changes = changes
 
     @cached_property
     def digest(self) -> bytes:
@@ -53,17 +56,13 @@ class Image:
         height, width, channels = self.pixels.shape
         return height, width, channels
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Image) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return int.from_bytes(self.digest[:8], "little")
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the pixels in memory."""
+        return self.pixels.nbytes
 
     def __len__(self) -> int:
         return self.pixels.size
-
-    def __str__(self) -> str:
-        return self.name
 
     def __repr__(self) -> str:
         """Return shape and hash, which determine the split into training and dev set."""
@@ -131,27 +130,21 @@ def as_bytes(pixels: np.ndarray, name: str) -> np.ndarray:
     return np.rint(pixels * 255).astype(np.uint8)
 
 
-def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) -> Image:
+def decode_image(
+    data: bytes, name: str, changes: Counter[str] | None = None, media: str | None = None
+) -> Image:
     """Return the image in the bytes of a file. Needs Pillow.
 
     Size and format are checked before pixels are decoded. changes: counts what was converted.
+    media: the MIME type that the file must have.
     """
-    pillow = import_pillow(name)
-    changes = Counter() if changes is None else changes
-    if not data:
-        raise UserError(f"{name}: the file is empty: expected an image")
+    found: Counter[str] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the size is checked here
+        opened = open_image(data, name, media)
+        _count_mislabeled(opened.format, name, found)
         try:
-            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
-        except UserError:
-            raise
-        except Exception as error:
-            raise _unreadable(data, name, error) from None
-        check_size(name, opened.height, opened.width)
-        _count_mislabeled(opened.format, name, changes)
-        try:
-            return Image(_pixels(opened, changes), name)
+            pixels = _pixels(opened, found)
         except MemoryError:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error
@@ -159,6 +152,28 @@ def decode_image(data: bytes, name: str, changes: Counter[str] | None = None) ->
                 f"{name}: corrupted or truncated {opened.format} file: {error}",
                 help="copy or export the image again",
             ) from None
+    if changes is not None:
+        changes.update(found)
+    return Image(pixels, name, tuple(found))
+
+
+def open_image(data: bytes, name: str, media: str | None = None) -> Any:
+    """Return the image in the bytes of a file as Pillow opens it: header read, pixels not decoded.
+
+    Raise UserError if it is no image, too large or of another MIME type than `media`.
+    """
+    pillow = import_pillow(name)
+    if not data:
+        raise UserError(f"{name}: the file is empty: expected an image")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            opened = pillow.open(io.BytesIO(data), formats=FORMATS)
+        except Exception as error:
+            raise _unreadable(data, name, error) from None
+    check_media(opened.format, media, name)
+    check_size(name, opened.height, opened.width)
+    return opened
 
 
 def import_pillow(name: str) -> Any:
@@ -247,13 +262,16 @@ def _scale_down(values: np.ndarray, mode: str, changes: Counter[str]) -> np.ndar
 def convert(image: Image, size: tuple[int, int], channels: int) -> Image:
     """Return an image resized to (height, width), as grayscale (1 channel) or RGB (3)."""
     pillow = import_pillow(image.name)
-    pixels = image.pixels
+    pixels, changes = image.pixels, list(image.changes)
     if pixels.shape[2] in (2, 4):  # without alpha
         pixels = pixels[..., :-1]
     opened = pillow.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
     if channels != pixels.shape[2]:
-        opened = opened.convert("L" if channels == 1 else "RGB")
+        mode = "L" if channels == 1 else "RGB"
+        opened = opened.convert(mode)
+        changes.append(f"images converted to {'grayscale' if channels == 1 else mode}")
     if pixels.shape[:2] != size:
         opened = opened.resize(size[::-1], pillow.Resampling.BILINEAR)
+        changes.append(f"images resized to {size[0]}x{size[1]}")
     found = np.asarray(opened, np.uint8)
-    return Image(found[..., None] if found.ndim == 2 else found, image.name)
+    return Image(found[..., None] if found.ndim == 2 else found, image.name, tuple(changes))

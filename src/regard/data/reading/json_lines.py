@@ -52,6 +52,12 @@ class JsonPairs(PairFormat):
             notes.append(f"source is {' + '.join(source)}, target is {' + '.join(target)}")
         return replace(self, source=source, target=target)
 
+    def peek(self, text: str, first: Row) -> tuple[str, list[str]]:
+        if len(self.source) > 1:
+            return "", []
+        values = [record.get(self.source[0]) for _, record in objects_of(text.split("\n"))[0]]
+        return self.source[0], [value for value in values if isinstance(value, str)]
+
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         lines, returns = split_line_ends(texts[0])
         records, problems = objects_of(lines, line)

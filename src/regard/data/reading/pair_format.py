@@ -67,6 +67,13 @@ class PairFormat(ABC):
         """Return the format with the columns set. names: columns passed by the user, if any."""
         return self
 
+    def peek(self, text: str, first: Row) -> tuple[str, list[str]]:
+        """Return the name of the source column, if it has one, and the sources in a text.
+
+        Bad rows are ignored, because the text may end inside a row. first: the first row.
+        """
+        return "", []
+
     @abstractmethod
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         """Return the pairs of a block. texts: one text per file. line: first line number."""

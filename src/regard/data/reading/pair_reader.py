@@ -28,7 +28,7 @@ from regard.data.reading.pair_format import (
     Row,
     check_sides,
 )
-from regard.data.reading.pair_tables import CsvPairs, TsvPairs
+from regard.data.reading.table_formats import CsvPairs, TsvPairs
 
 FORMATS: tuple[type[PairFormat], ...] = (TsvPairs, CsvPairs, JsonPairs)
 LAYOUTS = {one.__name__: one for one in FORMATS} | {"AlignedPairs": AlignedPairs}

@@ -1,10 +1,9 @@
-"""Tables of pairs: TSV and CSV. A row is a line number and a list of cells."""
+"""The base class of tables of pairs. A row is a line number and a list of cells."""
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -13,12 +12,10 @@ from typing_extensions import Self
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE, Columns, choose_columns, is_name, number
 from regard.data.reading.lines import (
-    MAX_LINE,
     check_line_ends,
     note_blank,
     note_crlf,
     raise_bad_lines,
-    split_line_ends,
 )
 from regard.data.reading.pair_format import (
     Names,
@@ -29,7 +26,6 @@ from regard.data.reading.pair_format import (
     check_sides,
 )
 
-QUOTES = "(a quotation mark not closed or not doubled?)"
 FIRST_TWO = Columns((0,), (1,), False, False)
 
 
@@ -68,6 +64,14 @@ class TablePairs(PairFormat):
     def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
         columns = choose_columns(path, *first, *names, notes)
         return replace(self, columns=columns, header=first[0] if columns.header else 0)
+
+    def peek(self, text: str, first: Row) -> tuple[str, list[str]]:
+        if len(self.columns.source) > 1:
+            return "", []
+        (column,), cells = self.columns.source, first[1]
+        name = cells[column].strip() if self.header and column < len(cells) else ""
+        rows = [row for line, row in self.rows(text).rows if line != self.header]
+        return name, [row[column] for row in rows if column < len(row)]
 
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         rows, blank, returns, problems = self.rows(texts[0], line)
@@ -171,80 +175,3 @@ class TablePairs(PairFormat):
             ]
         known = first if table.header else []
         return block, [known[at].strip() if at < len(known) else str(at + 1) for at in columns]
-
-
-class TsvPairs(TablePairs):
-    """A table with tab-separated cells."""
-
-    name = "TSV"
-    suffixes = (".tsv", ".txt")
-    separator = "tab"
-
-    def first(self, text: str, line: int) -> Row | None:
-        lines = enumerate(text.split("\n"), line)
-        rows = ((number, one.removesuffix("\r").split("\t")) for number, one in lines)
-        return next((row for row in rows if not _is_blank(row[1])), None)
-
-    def rows(self, text: str, line: int = 1) -> TableRows:
-        lines, returns = split_line_ends(text)
-        cells = [one.split("\t") for one in lines]
-        numbered = list(zip(range(line, line + len(cells)), cells, strict=True))
-        if all(map(str.strip, lines)):
-            return TableRows(numbered, 0, returns, [])
-        rows = [row for row in numbered if not _is_blank(row[1])]
-        return TableRows(rows, len(numbered) - len(rows), returns, [])
-
-    def _hint(self, cells: list[str]) -> str:
-        return "if commas separate the columns, name the file .csv; " * ("," in cells[0])
-
-
-class CsvPairs(TablePairs):
-    """A table with cells separated by commas, semicolons or tabs; cells may be quoted."""
-
-    name = "CSV"
-    suffixes = (".csv",)
-    separator = "comma"
-    quote = '"'
-    by_lines = False
-
-    @classmethod
-    def open(cls, path: str, text: str, notes: list[str]) -> Self:
-        first = text.split("\n", 1)[0]
-        comma = next((mark for mark in ",;\t" if mark in first), ",")
-        if comma != ",":
-            notes.append(f"columns separated by {'tabs' if comma != ';' else 'semicolons'}")
-        if first.endswith("\r"):
-            notes.append("Windows line ends (CR LF) removed")
-        return cls(comma=comma)
-
-    def first(self, text: str, line: int) -> Row | None:
-        return next((row for row in self._read(text, line, []) if row[1]), None)
-
-    def rows(self, text: str, line: int = 1) -> TableRows:
-        problems: Problems = []
-        found = list(self._read(text, line, problems))
-        rows = [row for row in found if row[1]]
-        return TableRows(rows, len(found) - len(rows), 0, problems)
-
-    def _read(self, text: str, line: int, problems: Problems) -> Iterator[Row]:
-        """Yield the rows, with no cells for a blank line; append bad lines to problems."""
-        csv.field_size_limit(max(MAX_LINE, csv.field_size_limit()))  # of all readers in Python
-        lines = text.removesuffix("\n").split("\n")
-        reader = csv.reader((one + "\n" for one in lines), delimiter=self.comma, strict=True)
-        while True:
-            start = reader.line_num + line
-            try:
-                yield start, next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                too_long = "field larger" in str(error)
-                found = f"a cell has more than {MAX_LINE:,} characters" if too_long else error
-                problems.append((start, f"invalid CSV: {found} {QUOTES}"))
-                if too_long:
-                    return
-
-
-def _is_blank(cells: list[str]) -> bool:
-    """Return whether the cells of a TSV line are a single cell of whitespace."""
-    return len(cells) == 1 and not cells[0].strip()

@@ -1,4 +1,4 @@
-"""Built-in datasets: g2p (CMUdict), and the generated reverse, copy, sort and dates."""
+"""Built-in datasets: g2p (CMUdict), and the generated reverse, copy, sort, dates and scenes."""
 
 from __future__ import annotations
 
@@ -153,10 +153,19 @@ def _generated(name: str, generate: Generate) -> Callable[[], Splits]:
     return splits
 
 
+def _scenes() -> Splits:
+    """Return drawn images of two shapes, and captions."""
+    from regard.data.sources.scenes import scene_pairs
+
+    pairs, notes = scene_pairs()
+    return Splits(pairs["train"], pairs["dev"], pairs["test"], notes)
+
+
 BUILTIN: dict[str, Callable[[], Splits]] = {
     "g2p": g2p,
     "reverse": _generated("reverse", _random_text(lambda text: text[::-1])),
     "copy": _generated("copy", _random_text(str)),
     "sort": _generated("sort", _random_text(lambda text: "".join(sorted(text)))),
     "dates": _generated("dates", _date),
+    "scenes": _scenes,
 }

@@ -2,3 +2,5 @@
 
 PAD, UNK, BOS, EOS, MASK = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+
+BLANK = PAD  # frames without a token, in CTC: no output ever contains padding

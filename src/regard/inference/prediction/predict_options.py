@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.config.load import put
 from regard.core.errors import UserError
+from regard.data.sources.open import DataSpec
 from regard.inference.prediction.output_lines import OutputFormat
 from regard.inference.prediction.shards import Shard
 from regard.inference.prediction.sink import check_output
@@ -24,8 +25,10 @@ class PredictOptions:
     texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
-    "search.key=value". ensemble: folders of further models, averaged with the first. columns:
-    source and target column of tagger files. shard: "K/N". force: overwrite the output file, and
+    "search.key=value". ensemble: folders of further models, averaged with the first. rescore: folder
+    of a model that ranks the hypotheses, with its weight. columns: source and target column of
+    tagger files. graph: tables of nodes and edges to predict, if it has edges. shard: "K/N". force:
+    overwrite the output file, and
     discard partial output.
     """
 
@@ -39,12 +42,15 @@ class PredictOptions:
     search: dict[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     ensemble: tuple[str, ...] = ()
+    rescore: str | None = None
+    rescore_weight: float = 1.0
     engine: str | None = None
     quantize: str | None = None
     shortlist: bool | Path = False
     batch_size: int | None = None
     batch_tokens: int = MAX_TOKENS
     columns: tuple[str | None, str | None] = (None, None)
+    graph: DataSpec = field(default_factory=DataSpec)
     shard: str | None = None
     force: bool = False
 
@@ -62,6 +68,8 @@ class PredictOptions:
         format, task, abilities = self.format, predictor.task, predictor.abilities
         if format.nbest > 1 and "nbest" not in abilities:
             raise UserError(f"--nbest: not supported for task {task.kind}")
+        if self.rescore and (format.alignment or format.alternatives):
+            raise UserError("--rescore: not supported with --alignments or --alternatives")
         special = self.input_json or format.alignment or format.alternatives > 0
         if special or self.constraints != Constraints():
             if "constraints" not in abilities:
@@ -70,11 +78,22 @@ class PredictOptions:
                     "supported for task transduce"
                 )
             task.encode_constraints(self.constraints)
+        if self.graph.edges and (self.texts or self.input_json):
+            raise UserError(
+                "--edges: cannot be combined with nodes on the command line or --input-json",
+                help="pass a table of nodes with --input FILE",
+            )
         if self.texts and self.input_json:
             raise UserError(
                 "--input-json: cannot be combined with texts on the command line",
                 help="use --input FILE, or pipe JSON lines in",
             )
+
+    def _rescoring(self) -> dict[str, Any]:
+        """Return what rescoring adds to the fingerprint."""
+        if self.rescore is None:
+            return {}
+        return {"rescore": [model_digest(Path(self.rescore)), self.rescore_weight]}
 
     def fingerprint(self, shard: Shard, search: Any) -> dict[str, Any]:
         """Return everything that determines the output: search options, model digests and so on.
@@ -86,6 +105,7 @@ class PredictOptions:
         return {
             "model": model_digest(Path(self.model)),
             "ensemble": [model_digest(Path(name)) for name in self.ensemble],
+            **self._rescoring(),
             "engine": {"name": self.engine, "quantize": self.quantize},
             "shortlist": short and file_digest(short),
             "search": search.model_dump(mode="json"),
@@ -98,6 +118,7 @@ class PredictOptions:
             "alignments": format.alignment,
             "alternatives": format.alternatives,
             "columns": list(self.columns),
+            "graph": [self.graph.edges, self.graph.id_column, self.graph.graph_column],
             "shard": f"{shard.number}/{shard.count}",
         }
 

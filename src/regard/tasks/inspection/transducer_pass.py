@@ -77,7 +77,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         request=request, source=search_request.source, tokens=(*target.ids, EOS)
     )
     output = ForcedOutput(
-        source=TokenizedText(text, tuple(names)),
+        source=TokenizedText(task.source.text(text), tuple(names)),
         target=TokenizedText(request.target or task.target.decode(target.ids), tokens),
         steps=forced_pass.steps(task.target.name, NON_OUTPUT_IDS, tokens),
         forced=request.forced,

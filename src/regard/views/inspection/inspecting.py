@@ -1,7 +1,7 @@
 """`regard.inspect`: inspect a fitted estimator on one text."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from regard.core.argument_names import names_arguments
@@ -58,13 +58,29 @@ def inspect_with_options(
             f"model: expected a fitted estimator, found {model!r}",
             help="use regard.load(folder) for a run folder",
         )
+    task = predictor.task
+    if isinstance(text, str):
+        _check_surrogates("text", text)
+        source = task.parse(text)
+    else:
+        source = task.source.from_value(text) if task.source.media else task.to_source(text)
+    return inspect_source(predictor, source, target, search, max_tokens, on_step)
+
+
+def inspect_source(
+    predictor: Predictor,
+    source: Any,
+    target: str | None,
+    search: Mapping[str, Any],
+    max_tokens: int,
+    on_step: Callable[[], None] = no_step,
+) -> Inspection:
+    """Inspect a source as the task parses it, with search settings as a mapping."""
     check_inspectable(predictor)
     task = predictor.task
-    if not isinstance(text, Iterable):
-        raise UserError(f"expected a string, found {text!r}")
-    source = task.parse(text) if isinstance(text, str) else task.to_source(text)
-    for side, value in (("text", source), ("target", target or "")):
-        _check_surrogates(side, value if isinstance(value, str) else " ".join(map(str, value)))
+    if task.source.written:
+        _check_surrogates("text", task.source.text(source))
+    _check_surrogates("target", target or "")
     changes = {name: value for name, value in search.items() if value is not None}
     options = predictor.search_options(**task.inspection_search(changes))
     request = InspectionRequest(predictor, source, target, options, max_tokens, on_step)

@@ -105,7 +105,7 @@
     return make("p", {class: "note keys"},
       plain ? null : entry("confidence", regard.say("tokens.confidence")),
       data.steps.some((step) => step.given) ? entry("given", regard.say("tokens.prompt")) : null,
-      data.saliency ? entry("saliency", regard.say("tokens.saliency")) : null);
+      data.saliency && !data.picture ? entry("saliency", regard.say("tokens.saliency")) : null);
   };
 
   regard.tokens = (context) => {
@@ -117,6 +117,6 @@
     bus.on("choose", show);
     show(state.step);
     return [make("div", {class: "tokens"},
-      make("div", {class: "tokens-rows"}, source(context), output(context), own(context), key(data)), panel)];
+      make("div", {class: "tokens-rows"}, data.picture ? null : source(context), output(context), own(context), key(data)), panel)];
   };
 })();

@@ -14,6 +14,7 @@ from regard.views.plots import (
     norm_statistics,
     optimizer_paths,
     patterns,
+    position_ideas,
     position_scores,
     position_table,
     schedule_plot,
@@ -67,6 +68,14 @@ FIGURES = {
     ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
+    ),
+    "position-order": FigureSpec(
+        "a sentence and its shuffle in an encoder with and without positions",
+        position_ideas.plot_position_order,
+    ),
+    "position-shift": FigureSpec(
+        "columns of the sinusoidal table, and the rotation that shifts them",
+        position_ideas.plot_position_shift,
     ),
     "position-scores": FigureSpec(
         "what each positional encoding adds to attention scores",

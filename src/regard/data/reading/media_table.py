@@ -1,0 +1,139 @@
+"""Tables with a column of files: recognize the column, and read the files.
+
+Paths are relative to the folder of the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.core.errors import UserError
+from regard.core.formatting import count_noun
+from regard.data.reading.columns import CHOOSE
+from regard.data.reading.lines import read_lines
+from regard.data.reading.media import (
+    MediaFile,
+    Medium,
+    Prepare,
+    raise_errors,
+    read_files,
+)
+from regard.data.reading.pair_format import Names
+from regard.data.reading.pair_reader import recognize
+from regard.data.reading.read import Pair, Pairs
+
+MAX_ROWS = 50  # first rows that decide whether a column has files
+MIN_FILES = 0.5  # fraction of these rows
+
+
+def file_medium(path: str, names: Names, media: Sequence[Medium]) -> Medium | None:
+    """Return the medium of the files in the source column of a table; None for other columns.
+
+    A column has files if its header says so and most of its values have a suffix of the medium. If
+    the user chose a column with another header, most of its values must also be existing files.
+    So texts that look like file names stay texts. names: columns that the user passed.
+    """
+    header, values = peek_sources(path, names)
+    for medium in media:
+        like = [value for value in values if medium.has_suffix(value)]
+        if not medium.names(header):
+            like = [value for value in like if names[0] and resolve(path, value).is_file()]
+        if values and len(like) >= MIN_FILES * len(values):
+            return medium
+    return None
+
+
+def peek_sources(path: str, names: Names) -> tuple[str, list[str]]:
+    """Return the header of the source column, and the sources in the first lines of a table."""
+    text = "\n".join(itertools.islice(read_lines(path), MAX_ROWS + 1))
+    if not text.strip():
+        return "", []
+    layout = recognize(path, text, []).open(path, text, [])
+    first = layout.first(text, 1)
+    if first is None:
+        return "", []
+    try:
+        layout = layout.choose(path, first, names, [])
+    except UserError:
+        return "", []  # the actual reader raises the error again
+    header, values = layout.peek(text, first)
+    return header, [value.strip() for value in values if value.strip()]
+
+
+def hint(path: str, pairs: Sequence[Pair], media: Sequence[Medium]) -> list[str]:
+    """Return a note if texts are names of existing files, which are not read."""
+    values = [pair.source for pair in pairs[:MAX_ROWS]]
+    for medium in media:
+        if values and all(
+            isinstance(value, str) and medium.has_suffix(value) and resolve(path, value).is_file()
+            for value in values
+        ):
+            return [
+                f"the sources are texts, but also names of {medium.name} files; "
+                "--source-column COLUMN reads the files"
+            ]
+    return []
+
+
+def resolve(table: str, value: str) -> Path:
+    """Return the path of a file that a table names."""
+    return Path(table).parent / value.strip()
+
+
+def locate(line: str, table: str) -> Path:
+    """Return the existing file that a line of a list of files names.
+
+    Paths are relative to the folder of the list; in standard input (`-`), to the current folder.
+    """
+    if not line.strip():
+        raise UserError("expected the name of a file, found nothing")
+    path = resolve(table, line)
+    if not path.exists() and Path(line.strip()).exists():
+        raise UserError(
+            f"{path}: no such file",
+            help=f"paths are relative to the folder of the list, {Path(table).parent.resolve()}; "
+            f"{line.strip()} exists relative to the current folder: move the list there, or pass "
+            "it as --input -",
+        )
+    return path
+
+
+def read_table(pairs: Pairs, medium: Medium, prepare: Prepare) -> Pairs:
+    """Return the pairs of a table with the sources in the files that it names."""
+    files = {}
+    for pair in pairs.pairs:
+        where = f"{pairs.path} line {pair.line}"
+        if not pair.source.strip():
+            raise UserError(
+                f"{where}: expected the name of a file, found nothing",
+                help="remove the line, or add the name",
+            )
+        path = resolve(pairs.path, pair.source)
+        files.setdefault(path, MediaFile(path, where))
+    _check_exist(pairs.path, files, [pair.source for pair in pairs.pairs])
+    count = count_noun(len(files), "file")
+    notes = [*pairs.notes, f"{medium.name}s: {count}, paths relative to the folder of the table"]
+    sources = read_files(medium, [*files.values()], prepare, notes)
+    kept = [
+        Pair(sources[resolve(pairs.path, pair.source)], pair.target, pair.line)
+        for pair in pairs.pairs
+    ]
+    return Pairs(pairs.name, pairs.path, kept, notes)
+
+
+def _check_exist(table: str, files: dict[Path, MediaFile], names: Sequence[str]) -> None:
+    """Raise one UserError for all missing files of a table. names: as in the table."""
+    missing = [file for path, file in files.items() if not os.path.exists(path)]
+    folder = Path(table).parent
+    help = f"paths are relative to the folder of the table, {folder.resolve()}"
+    if missing and all(os.path.exists(name.strip()) for name in names[:MAX_ROWS]):
+        help += "; these files exist relative to the current folder: move the table there"
+    elif missing:
+        help += f"; {CHOOSE}"
+    raise_errors(
+        [UserError(f"{file.where}: {file.path}: no such file", help=help) for file in missing],
+        f"of {len(files):,} files missing",
+    )

@@ -1,0 +1,81 @@
+"""Formats of sound files: MIME types, suffixes, and how their first bytes look."""
+
+import re
+from typing import NamedTuple
+
+from regard.core.errors import UserError
+
+
+class SoundFormat(NamedTuple):
+    """A format. start: matches the first bytes. exact: whether its header counts all samples."""
+
+    name: str
+    media: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    start: re.Pattern[bytes]
+    exact: bool = True
+
+
+def _start(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern, re.DOTALL)
+
+
+FORMATS = (
+    SoundFormat(
+        "WAV",
+        ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"),
+        (".wav", ".wave"),
+        _start(rb"(RIFF|RF64).{4}WAVE"),
+    ),
+    SoundFormat("FLAC", ("audio/flac", "audio/x-flac"), (".flac",), _start(rb"fLaC")),
+    SoundFormat(
+        "OGG", ("audio/ogg", "audio/opus"), (".ogg", ".oga", ".opus"), _start(rb"OggS"), False
+    ),
+    SoundFormat(
+        "AIFF", ("audio/aiff", "audio/x-aiff"), (".aiff", ".aif"), _start(rb"FORM.{4}AIF[FC]")
+    ),
+    SoundFormat("AU", ("audio/basic",), (".au", ".snd"), _start(rb"\.snd")),
+    SoundFormat(
+        "MP3", ("audio/mpeg", "audio/mp3"), (".mp3",), _start(rb"ID3|\xff[\xe2-\xff]"), False
+    ),
+)
+MEDIA = {media: one for one in FORMATS for media in one.media}
+SUFFIXES = {suffix: one for one in FORMATS for suffix in one.suffixes}
+START = _start(b"|".join(one.start.pattern for one in FORMATS))
+NAMES = ", ".join(one.name for one in FORMATS)
+
+
+def sound_format(data: bytes, name: str) -> SoundFormat:
+    """Return the format of the bytes of a file. Raise UserError if it is no sound. name: of it."""
+    if not data:
+        raise UserError(
+            f"{name}: the file is empty: expected a sound", help="copy or export it again"
+        )
+    for one in FORMATS:
+        if one.start.match(data):
+            return one
+    kind = "text" if _is_text(data[:512]) else "other data, or a corrupted file"
+    raise UserError(
+        f"{name}: expected a sound ({NAMES}), found {kind}",
+        help="convert the file, or remove it from the data",
+    )
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data
+
+
+def check_media(found: SoundFormat, media: str | None, name: str) -> None:
+    """Raise UserError if a sound of this format is declared as another MIME type.
+
+    media: the declared type; None: none is declared.
+    """
+    if media is not None and media not in found.media:
+        raise UserError(
+            f"{name}: declared as {media}, but the content is {found.media[0]}",
+            help=f"declare the type as {found.media[0]}",
+        )

@@ -1,0 +1,133 @@
+"""Open files of a medium, such as images, with their targets, from any of the formats."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.core.errors import UserError
+from regard.data.reading.idx import is_idx, read_idx
+from regard.data.reading.image_arrays import is_npz, read_npz
+from regard.data.reading.image_files import IMAGES
+from regard.data.reading.media import Medium, Prepare, show_names
+from regard.data.reading.media_folder import folder_medium, read_folder
+from regard.data.reading.media_table import file_medium, hint, read_table
+from regard.data.reading.read import Pair, Pairs
+from regard.data.reading.sound_files import SOUNDS
+from regard.data.sources.open import DataSpec
+
+MEDIA: tuple[Medium, ...] = (IMAGES, SOUNDS)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How a task reads the targets of sources.
+
+    noun: plural noun for targets. table: reads the targets of a table, with texts as sources.
+    convert: returns the targets of an example from the values in an array; raises ValueError.
+    classes: whether the name of a class folder is a target.
+    """
+
+    noun: str
+    table: Callable[[DataSpec], Pairs]
+    convert: Callable[[tuple[Any, ...]], list[Any]]
+    classes: bool = False
+
+
+def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | None:
+    """Return the files of a medium, or arrays, with their targets; None for other data.
+
+    prepare: reduces a source to what the model reads, so that it takes less memory.
+    """
+    if spec.source and spec.target and (is_idx(spec.source) or is_idx(spec.target)):
+        return _converted(read_idx(spec.source, spec.target), targets)
+    if spec.data is None or spec.data == "-":
+        return None
+    if os.path.isdir(spec.data):
+        return _folder(spec, spec.data, targets, prepare)
+    if is_npz(spec.data):
+        _check_no_splits(spec)
+        arrays = read_npz(spec.data, spec.source_column, spec.target_column)
+        return _converted(arrays, targets)
+    medium = file_medium(spec.data, (spec.source_column, spec.target_column), MEDIA)
+    return None if medium is None else read_table(targets.table(spec), medium, prepare)
+
+
+def with_hint(spec: DataSpec, pairs: Pairs) -> Pairs:
+    """Return pairs of texts with a note if the texts are names of files."""
+    if spec.data and spec.data != "-" and (notes := hint(spec.data, pairs.pairs, MEDIA)):
+        return Pairs(pairs.name, pairs.path, pairs.pairs, [*pairs.notes, *notes])
+    return pairs
+
+
+def _folder(spec: DataSpec, folder: str, targets: Targets, prepare: Prepare) -> Pairs:
+    if not targets.classes:
+        raise UserError(
+            f"{folder}: a folder has classes, but this task needs {targets.noun}",
+            help="list the files in a table with a column of targets: --source-column file",
+        )
+    _check_no_splits(spec)
+    medium = folder_medium(folder, MEDIA)
+    if medium is None:
+        known = show_names(sorted(suffix for one in MEDIA for suffix in one.suffixes), 20)
+        raise UserError(f"{folder}: no files that can be read in this folder: expected {known}")
+    return read_folder(folder, medium, prepare)
+
+
+def _check_no_splits(spec: DataSpec) -> None:
+    """Raise UserError if the user passed a column of splits, which only tables have."""
+    if spec.split_column:
+        raise UserError(
+            f"{spec.data}: --split-column: only tables have columns of splits",
+            help="pass the dev set with --dev",
+        )
+
+
+def _converted(arrays: Pairs, targets: Targets) -> Pairs:
+    """Return the pairs of arrays with the targets of the task."""
+    pairs: list[Pair] = []
+    for one in arrays.pairs:
+        try:
+            found: Sequence[Any] = targets.convert(one.target)
+        except ValueError as error:
+            raise UserError(
+                f"{one.source.name}: expected {targets.noun}, found {one.target!r:.80}",
+                help="choose the array with --target-column, or another --task",
+            ) from error
+        pairs += [Pair(one.source, target, one.line) for target in found]
+    notes = list(arrays.notes)
+    if targets.classes and len(count := arrays.pairs[0].target) > 1:
+        notes.append(f"{len(count):,} values per target: names of labels, or 0 and 1 per label")
+    return Pairs(arrays.name, arrays.path, pairs, notes)
+
+
+def as_labels(values: tuple[Any, ...]) -> list[Any]:
+    """Return the values of an array as the labels of an example.
+
+    Several values are the names of labels or, if they are 0 and 1, indicators of the labels.
+    """
+    if len(values) > 1 and set(values) <= {0, 1}:
+        return [tuple(str(index) for index, value in enumerate(values) if value)]
+    labels = dict.fromkeys(str(value).strip() for value in values)
+    if len(values) > 1:
+        labels.pop("", None)
+    elif "" in labels:
+        raise ValueError("a label is empty")
+    return [tuple(labels)]
+
+
+def as_numbers(values: tuple[Any, ...]) -> list[Any]:
+    """Return the values of an array as the numbers of an example."""
+    numbers = tuple(map(float, values))
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("a number is not finite")
+    return [numbers]
+
+
+def as_texts(values: tuple[Any, ...]) -> list[Any]:
+    """Return the values of an array as the texts (references) of an example; skip empty ones."""
+    texts = [str(value) for value in values]
+    return [text for text in texts if text.strip()] or texts[:1]
