@@ -25,7 +25,7 @@ from regard.training.start import start_run
 from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
 from .unions import name_of, sized, slot, variants
 
-CASES = [c for toy in ("tag", "classify", "regress-vectors", "classify-images") for c in cases(toy)]
+CASES = [c for toy in ("tag", "classify", "regress-vectors", "classify-images", "classify-sounds") for c in cases(toy)]
 PAIRS = [
     {"encoder": encoder, "pooling": pool}
     for part in slot(PooledOptions, "encoder")

@@ -14,6 +14,7 @@ from regard.config.load import check_config
 from regard.core.options import Options
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
+from regard.data.reading.sounds import Sound
 from regard.inference.predictor import Predictor
 from regard.models.masked import MaskedOptions
 from regard.nn import dropout
@@ -47,6 +48,12 @@ DOCUMENTS = ["abcabc abba", "cab", "bacacbacbbaccbacabcabbca cab", "a", "abcab"]
 IMAGES = [
     Image(np.random.default_rng(seed).integers(0, 256, (6, 6, 3), np.uint8), f"image {seed}")
     for seed in range(5)
+]
+SOUNDS = [
+    Sound(
+        np.random.default_rng(seed).integers(-9000, 9000, count, np.int16), 8000, f"sound {seed}"
+    )
+    for seed, count in enumerate((1100, 900, 2000, 1500, 1300))
 ]
 LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
 SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
@@ -84,11 +91,15 @@ TOYS = {
     "classify-images": Toy(
         "classify", number(list(zip(IMAGES, LABELS, strict=True))), reads="image"
     ),
+    "classify-sounds": Toy(
+        "classify", number(list(zip(SOUNDS, LABELS, strict=True))), reads="sound"
+    ),
     "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
     "regress-vectors": Toy(
         "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
     ),
     "captions": Toy("transduce", number(list(zip(IMAGES, TEXTS, strict=True))), reads="image"),
+    "dictation": Toy("transduce", number(list(zip(SOUNDS, TEXTS, strict=True))), reads="sound"),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),
