@@ -90,7 +90,11 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
             "input_feeding",
             "recurrent",
         ),
-        (["model.decoder.kind=recurrent", "model.decoder.heads=2"], "decoder.heads", "transformer"),
+        (
+            ["model.decoder.kind=recurrent", "model.decoder.heads=2"],
+            "decoder.heads",
+            "transformer and kind=parallel",
+        ),
         (
             ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
             "model.encoder.positions",

@@ -146,7 +146,7 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     """For `predict`, whose answers come in the order of the sources, an empty text among them."""
     run = built(case)
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    if TOYS[case.toy].reads not in ("vectors", "image"):
+    if TOYS[case.toy].reads not in ("vectors", "image", "graph"):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
         predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)

@@ -1,5 +1,6 @@
 """Laws of inspection: what is shown of a model is what it does, in the shape that readers know."""
 
+import base64
 import itertools
 import json
 import math
@@ -19,7 +20,7 @@ from regard.views.inspection import Inspection
 from regard.views.inspection.inspection_page import pack_arrays
 
 from ..unpacking import unpacked
-from .toys import TOYS, Case, built, cases, predictor
+from .toys import IMAGES, TOYS, Case, built, cases, predictor
 
 TEXTS = {
     "transduce": "abba",
@@ -45,8 +46,7 @@ def covering(toy: str) -> list[Case]:
     return found
 
 
-SHOWN = [toy for toy in TOYS if toy != "balanced" and TOYS[toy].reads != "image"]
-EACH = [case for toy in SHOWN for case in covering(toy)]
+EACH = [case for toy in TOYS if toy != "balanced" for case in covering(toy)]
 SEARCHED = [case for case in EACH if case.toy == "transduce"]
 
 
@@ -59,7 +59,8 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
-    return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
+    source = IMAGES[0] if TOYS[case.toy].reads == "image" else TEXTS.get(case.toy, "abba cab")
+    return estimator, regard.inspect(estimator, source, **given)
 
 
 SHAPE = Shape(4, 1, causal=False)
@@ -148,6 +149,27 @@ def check_rest(found: dict[str, Any]) -> None:
             assert units.min() >= 0 and units.max() <= 1
 
 
+def check_picture(found: dict[str, Any]) -> None:
+    """Maps over the image have one row per output part, and grids one position per source token."""
+    picture, parts = found["picture"], len(found["steps"])
+    height, width, channels = picture["pixels"]["shape"]
+    assert base64.b64decode(picture["pixels"]["u8"]) == IMAGES[0].pixels.tobytes()
+    check_shape(picture["saliency"], parts, height, width)
+    assert torch.tensor(picture["saliency"]).abs().max() > 0
+    if grid := picture["grid"]:
+        count = grid["before"] + grid["rows"] * grid["columns"]
+        assert count == len(found["source"]["tokens"])
+    for layer in picture["maps"]:
+        values = torch.tensor(layer["values"])
+        assert len(values) == len(layer["channels"]) <= layer["total"]
+    if one := picture["class_map"]:
+        last = next(layer for layer in picture["maps"] if layer["name"] == one["name"])
+        check_shape(one["values"], parts, *torch.tensor(last["values"]).shape[1:])
+    assert bool(picture["class_map"]) == bool(picture["maps"])
+    if one := picture["filters"]:
+        assert torch.tensor(one["values"]).shape[-1] == channels
+
+
 @pytest.mark.parametrize("case", EACH, ids=lambda case: case.name)
 def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     """All axes have the length of their tokens, all numbers are finite, JSON brings all back."""
@@ -161,7 +183,12 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     seen = "vectors" not in case.toy
     assert bool(found["attention"]) == (attends(case) and seen)
     assert bool(found["gates"]) == (gated(case) and seen)
-    assert (found["saliency"] is None) == (case.kind == "ngram")
+    pictured = TOYS[case.toy].reads == "image"
+    assert ("picture" in found) == pictured
+    if pictured:
+        check_picture(found)
+    else:
+        assert (found["saliency"] is None) == (case.kind == "ngram")
 
 
 @pytest.mark.parametrize("case", EACH[::8], ids=lambda case: case.name)

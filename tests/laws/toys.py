@@ -12,10 +12,12 @@ import torch
 from regard.config.configs import CONFIGS
 from regard.config.load import check_config
 from regard.core.options import Options
+from regard.data.reading.graph import Graph
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.data.reading.sounds import Sound
 from regard.inference.predictor import Predictor
+from regard.inputs.graphs import bags_of
 from regard.models.masked import MaskedOptions
 from regard.nn import dropout
 from regard.training.checkpoint import save_checkpoint
@@ -55,6 +57,39 @@ SOUNDS = [
     )
     for seed, count in enumerate((1100, 900, 2000, 1500, 1300))
 ]
+GRAPHS = [
+    Graph(
+        f"graph {seed}",
+        tuple(f"{seed}.{node}" for node in range(size)),
+        bags_of([[(seed + node * step) % 7 for step in range(1, 3)] for node in range(size)]),
+        np.array(edges, np.int64).reshape(-1, 2).T,
+        np.zeros(len(edges), np.int64),
+    )
+    for seed, (size, edges) in enumerate(
+        [
+            (4, [(0, 1), (1, 2), (0, 3)]),
+            (2, [(0, 1)]),
+            (6, [(0, 1), (1, 2), (2, 3), (3, 0), (4, 5)]),
+            (3, []),
+            (5, [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2)]),
+        ]
+    )
+]
+GRAPH_TRANSFORMERS: list[Tree] = [
+    {
+        "frontend": {"kind": "graph"},
+        "encoder": {
+            "kind": "transformer",
+            "attention": {"kind": kind},
+            "positions": {"kind": "none"},
+        },
+    }
+    for kind in ("edges", "distances")
+]
+NODE_LABELS = [
+    tuple(None if (seed + node) % 4 == 3 else "xy"[(seed + node) % 2] for node in range(len(graph)))
+    for seed, graph in enumerate(GRAPHS)
+]
 LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
 SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
 NUMBERS = [(1.0, 10.0), (2.5, -3.0), (0.0, 0.0), (-1.0, 4.0), (0.5, 2.0)]
@@ -93,6 +128,10 @@ TOYS = {
     ),
     "classify-sounds": Toy(
         "classify", number(list(zip(SOUNDS, LABELS, strict=True))), reads="sound"
+]
+    "nodes": Toy("tag", number(list(zip(GRAPHS, NODE_LABELS, strict=True))), reads="graph"),
+    "classify-graphs": Toy(
+        "classify", number(list(zip(GRAPHS, LABELS, strict=True))), reads="graph"
     ),
     "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
     "regress-vectors": Toy(
@@ -151,10 +190,12 @@ def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
+    graph = TOYS[toy].reads == "graph"
     return [
         Case(toy, sized(tree, part), f"{toy}-{name_of(tree, part)}")
         for part in found
-        for tree in model_trees(part, TOYS[toy].reads)
+        for tree in model_trees(part, TOYS[toy].reads) + GRAPH_TRANSFORMERS * graph
+        if not (graph and tree.get("head") == "crf")  # nodes have no order
     ]
 
 

@@ -9,6 +9,7 @@ import typer
 from regard.core.errors import UserError
 
 SPEED = "Model, speed and memory"
+RESCORING = "Rescoring"
 
 
 def check_model_folder(model: str) -> str:
@@ -162,6 +163,24 @@ Texts = Annotated[
 Threshold = Annotated[
     float | None,
     typer.Option(help="Multi-label: minimum probability for a label to be predicted."),
+]
+Rescore = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Rank the hypotheses by the log probabilities of this model: a transducer, or a "
+        "language model of targets.",
+        rich_help_panel=RESCORING,
+    ),
+]
+RescoreWeight = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Weight of --rescore; the model's own log probabilities have the rest.",
+        rich_help_panel=RESCORING,
+    ),
 ]
 Short = Annotated[
     bool,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from regard.cli import command_options as option
+from regard.cli.union_options import SearchSettings
 from regard.core.errors import info, note
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def evaluate(
     id_column: option.IdColumn = None,
     graph_column: option.GraphColumn = None,
     beam: option.Beam = None,
+    settings: SearchSettings = None,
+    rescore: option.Rescore = None,
+    rescore_weight: option.RescoreWeight = 1.0,
     batch_size: option.BatchSize = 64,
     engine: option.EngineName = None,
     quantize: option.Quantize = None,
@@ -37,11 +41,15 @@ def evaluate(
     from regard.data.sources.open import DataSpec, open_test
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
+    from regard.inference.prediction.predict_options import search_changes
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
+    from regard.inference.rescoring import with_scorer
     from regard.metrics.metric_names import usual_metrics
     from regard.storage.run_files import trained_columns
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
+    if rescore:
+        predictor = with_scorer(predictor, load_predictor(rescore), rescore_weight)
     task, config = predictor.task, predictor.config
     spec = DataSpec(
         *(data, source, target, source_column, target_column),
@@ -57,7 +65,7 @@ def evaluate(
         info(line)
     examples = task.examples(pairs)
     loaded = load_baselines(predictor)
-    search = predictor.search_options(beam=beam)
+    search = predictor.search_options(**search_changes({"beam": beam}, settings))
     result = predictor.evaluate(examples, search, batch_size)
     warnings = PredictionWarnings()
     for found in result.predictions:

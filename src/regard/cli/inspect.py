@@ -14,7 +14,10 @@ from regard.cli.union_options import SampleFlag, SearchSettings, with_parameters
 from regard.core.errors import UserError, info, note
 from regard.core.files import write_text
 
-VIEWS = "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree"
+VIEWS = (
+    "steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency, gates, "
+    "tree"
+)
 KINDS = {"--out": PAGE, "--json": INSPECTION, "--png": PNG, "--svg": SVG}
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"
 
@@ -24,7 +27,10 @@ def inspect(
     model: Model,
     text: Annotated[
         str,
-        typer.Argument(metavar="TEXT", help="Input text, as in a line of an input file."),
+        typer.Argument(
+            metavar="TEXT",
+            help="Input text, as in a line of an input file, or the path of an image.",
+        ),
     ],
     target: Annotated[
         str | None,

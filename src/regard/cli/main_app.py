@@ -13,7 +13,9 @@ import typer
 
 from regard.cli.check import check
 from regard.cli.crossover import crossover
+from regard.cli.describe import describe
 from regard.cli.diagnose import diagnose
+from regard.cli.distill import distill
 from regard.cli.evaluate import evaluate
 from regard.cli.export import export
 from regard.cli.import_model import import_model
@@ -34,9 +36,9 @@ from regard.core.version import __version__
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the help
     **{"train": train, "evaluate": evaluate, "check": check, "predict": predict, "score": score},
-    **{"export": export, "recipes": recipes, "runs": runs, "report": report},
+    **{"export": export, "recipes": recipes, "describe": describe, "runs": runs, "report": report},
     **{"diagnose": diagnose, "plot": plot, "inspect": inspect, "import": import_model},
-    **{"shortlist": shortlist, "serve": serve, "crossover": crossover},
+    **{"distill": distill, "shortlist": shortlist, "serve": serve, "crossover": crossover},
 }
 app = typer.Typer(
     cls=CommandGroup,

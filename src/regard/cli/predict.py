@@ -96,6 +96,8 @@ def predict(
         list[str] | None,
         speed(metavar="MODEL", help="Additional model for an ensemble (repeatable)."),
     ] = None,
+    rescore: option.Rescore = None,
+    rescore_weight: option.RescoreWeight = 1.0,
     engine: Annotated[
         str | None,
         speed(
@@ -127,7 +129,7 @@ def predict(
     special = (
         *(output, token_scores, alignments, source_column, target_column, settings, sample),
         *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
-        *(shortlist, shortlist_file),
+        *(shortlist, shortlist_file, rescore),
     )
     if texts and not any(special):
         format = nbest, json_lines
@@ -139,6 +141,7 @@ def predict(
     from regard.inference.prediction.output_lines import OutputFormat
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import PredictOptions
+    from regard.inference.rescoring import with_scorer
     from regard.tasks.values import Constraints
 
     torch_only = "--ensemble" if ensemble else "--token-scores"
@@ -157,6 +160,8 @@ def predict(
         search=search,
         settings=tuple(settings or ()),
         ensemble=tuple(ensemble or ()),
+        rescore=rescore,
+        rescore_weight=rescore_weight,
         engine=engine,
         quantize=quantize,
         shortlist=shortlist_file or shortlist,
@@ -173,6 +178,8 @@ def predict(
         if ensemble:
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
+        if rescore:
+            predictor = with_scorer(predictor, load_predictor(rescore), rescore_weight)
         predict_job(predictor, options, shard_of_process)
 
 

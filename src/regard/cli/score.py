@@ -40,7 +40,8 @@ def score(
     if "score pairs" in abilities:
         tabbed = texts or [], input or "-"
         pairs = _aligned(source, target) if source and target else _tabbed(*tabbed)
-        return _score_pairs(predictor, pairs, json_lines, batch_size)
+        folder_of = "-" if texts else source or input or "-"  # paths are relative to this file
+        return _score_pairs(predictor, pairs, folder_of, json_lines, batch_size)
     if "score texts" not in abilities:
         raise UserError(
             f"{model}: score is only supported for language-model and transduce models, "
@@ -103,14 +104,23 @@ def _tabbed(texts: list[str], input: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _score_pairs(
-    predictor: Any, rows: Iterator[tuple[str, str, str]], json_lines: bool, batch_size: int
+    predictor: Any,
+    rows: Iterator[tuple[str, str, str]],
+    input: str,
+    json_lines: bool,
+    batch_size: int,
 ) -> None:
+    """Print the scores of (source, target, line). input: file that paths are relative to."""
     from regard.data.reading.read import Pair
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
     from regard.inference.prediction.windows import fixed_windows
     from regard.tasks.values import InputItem
 
-    items = (InputItem(Pair(s, t, n), text) for n, (s, t, text) in enumerate(rows, 1))
+    task, reader = predictor.task, predictor.task.source
+    items = (
+        InputItem(Pair(task.parse(reader.locate(s, input)), t, n), text)
+        for n, (s, t, text) in enumerate(rows, 1)
+    )
     warnings, count = PredictionWarnings(), 0
     for window in fixed_windows(items):
         if not count and not json_lines:
@@ -118,22 +128,26 @@ def _score_pairs(
         pairs = [item.source for item in window]
         for pair, (row, prediction) in zip(pairs, predictor.score(pairs, batch_size), strict=True):
             warnings.add(prediction)
-            print(_line(pair, row, prediction.unknown_tokens, json_lines), flush=False)
+            shown = reader.text(pair.source), pair.target
+            print(_line(shown, row, prediction.unknown_tokens, json_lines), flush=False)
         count += len(window)
     if not count:
         raise _no_texts()
     warnings.print()
 
 
-def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: bool) -> str:
+def _line(
+    pair: tuple[str, str], row: dict[str, Any], unknown: tuple[str, ...], json_lines: bool
+) -> str:
     from regard.inference.prediction.output_lines import one_line
 
     names = ("log_probability", "perplexity")
     if not json_lines:
         numbers = (f"{row[name]:.4f}" for name in reversed(names))
-        return "\t".join([*numbers, one_line(pair.source), one_line(pair.target)])
+        return "\t".join([*numbers, *map(one_line, pair)])
     rounded = {name: round(row[name], 6) for name in names}
-    record = {"source": pair.source, "target": pair.target, **rounded, "tokens": row["tokens"]}
+    source, target = pair
+    record = {"source": source, "target": target, **rounded, "tokens": row["tokens"]}
     record["token_logprobs"] = [round(score, 6) for score in row["token_logprobs"]]
     record |= {"unknown_tokens": list(unknown)} if unknown else {}
     return json.dumps(record, ensure_ascii=False)

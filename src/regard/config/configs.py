@@ -61,6 +61,11 @@ class Config(Options):
                     f"{name} {part.kind}: requires a model that outputs {takes}, this one outputs "
                     f"{gives}{other}"
                 )
+        if self.objective.searches and self.training.parallel == "fsdp":
+            raise ValueError(
+                f"training.parallel=fsdp: not supported with objective {self.objective.kind}, "
+                "which searches with the full weights in training; use ddp"
+            )
         return self
 
     def dump(self) -> str:

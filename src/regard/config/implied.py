@@ -34,6 +34,8 @@ def implied_settings(owner: type[BaseModel], tree: Any) -> dict[str, Any]:
 def _first_fit(owner: type[BaseModel], tree: Tree) -> dict[str, Any] | None:
     """Return the kinds of the first model, objective and search that fit the tree, if any."""
     given = {name: _section(tree.get(name, {})) for name in SECTIONS}
+    if not all(isinstance(part, dict | BaseModel) for part in given.values()):
+        return None
     ways = [list(_ways(owner, name, given[name])) for name in SECTIONS]
     for (model, gives), (objective, fits), (search, runs) in product(*ways):
         if gives & fits and gives & runs:

@@ -25,7 +25,7 @@ from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
 from regard.storage.weights import build_for, load_weights
-from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, check_lengths, plan
+from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, check_lengths
 from regard.tasks.rows import SourceRows
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import Constraints, Evaluation
@@ -135,7 +135,7 @@ class Predictor:
                 on_step=remap_rows(work.step_callback, rest),
             )
             try:
-                found = run(search, request)
+                found = encoded.results(rest, run(search, request))
             except ConstraintsNotMet as error:
                 raise ConstraintsNotMet(rest[error.row]) from error
             except SearchCancelled as error:
@@ -169,7 +169,8 @@ class Predictor:
         check_lengths(encoded.lengths)
 
         def run(engine: Engine, part: list[int]) -> list[SearchResult]:
-            return engine.run(search, self.task.search_request(encoded, part, search))
+            found = engine.run(search, self.task.search_request(encoded, part, search))
+            return encoded.results(part, found)
 
         return self._map_batches(encoded, run, ROWS, DEFAULT_WORK)
 
@@ -185,7 +186,7 @@ class Predictor:
         rows: sources per batch (None: automatic).
         """
         lengths, engine, empty = encoded.lengths, self.engine, self.task.empty_prediction
-        parts = plan(lengths, rows, work.max_tokens, engine.workers(len(lengths)), encoded.uniform)
+        parts = encoded.batches(rows, work.max_tokens, engine.workers(len(lengths)))
         if empty is not None:
             parts = [kept for part in parts if (kept := [i for i in part if lengths[i]])]
             work.on_progress(sum(not length for length in lengths))

@@ -1,4 +1,4 @@
-"""The registries of inputs (text, words, vectors, image, sound) and frontends: unions of their options.
+"""The registries of inputs and frontends: unions of their options.
 
 An input encodes sources as numbers. A frontend is the module that turns these into vectors.
 """
@@ -12,6 +12,8 @@ from regard.core.errors import UserError
 from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
+from regard.inputs.graph_frontends import GraphFrontendOptions, NodeFrontendOptions
+from regard.inputs.graph_options import GraphOptions
 from regard.inputs.image_cnn import CnnFrontendOptions
 from regard.inputs.image_frontends import (
     FlatFrontendOptions,
@@ -26,7 +28,9 @@ from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import VectorFrontendOptions, Vectors
 from regard.inputs.words import WordFrontendOptions, WordInput, Words
 
-Inputs = Annotated[Text | Words | Vectors | Images | Sounds, Field(discriminator="kind")]
+Inputs = Annotated[
+    Text | Words | Vectors | Images | Sounds | GraphOptions, Field(discriminator="kind")
+]
 Frontends = Annotated[
     TokenEmbedderOptions
     | WordFrontendOptions
@@ -36,7 +40,9 @@ Frontends = Annotated[
     | PatchFrontendOptions
     | ConvolvedFrontendOptions
     | FramesFrontendOptions
-    | CnnFrontendOptions,
+    | CnnFrontendOptions
+    | GraphFrontendOptions
+    | NodeFrontendOptions,
     Field(discriminator="kind"),
 ]
 

@@ -30,11 +30,13 @@ class Frontend(nn.Module, ABC):
     one_shape: whether all sources have one shape and are read fast, so that predictions can be
     computed for a fixed number of rows.
     grid: height and width of the images (B, H, W, D) that it returns instead of (B, S, D).
+    relations: kinds of the edges that it passes on; 0: edges have no kind.
     """
 
     one_shape: ClassVar[bool] = False
     width: int
     grid: tuple[int, int] = (0, 0)
+    relations: int = 0
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
@@ -54,8 +56,8 @@ class FrontendOptions(Options):
 
     exports: inference engines that support the frontend.
     reads: kind of input.
-    carries: outputs besides vectors (`bias`, `edges`) or instead of them (`grid`), which the
-    encoder must support.
+    carries: outputs besides vectors (`bias`, `edges`) or instead of them (`grid`, or `nodes`:
+    vectors without order), which the encoder must support.
     """
 
     exports: ClassVar[frozenset[str]] = frozenset()

@@ -18,6 +18,7 @@ from regard.data.tensors.padded import Padded
 from regard.inputs.augmentation import Augment
 from regard.inputs.image_frontends import ImageFrontend, ImageFrontendOptions, with_token
 from regard.inputs.input import InputShape
+from regard.nn.capture_hooks import record_grid
 from regard.nn.convolution import (
     BlockOptions,
     Blocks,
@@ -51,6 +52,7 @@ class CnnFrontend(ImageFrontend):
 
     def embed(self, pixels: Tensor, source: Padded) -> Padded:
         """Return the class token, if any, and the cells row by row: (B, S, D)."""
+        record_grid(self, *self.cells, before=int(self.class_token is not None))
         x = self.project(self.stack(pixels).flatten(1, 2))
         return with_token(source, x, self.class_token, self.positions)
 

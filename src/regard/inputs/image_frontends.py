@@ -19,7 +19,7 @@ from regard.data.tensors.padded import Padded
 from regard.inputs.augmentation import Augment
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
-from regard.nn.capture_hooks import record_input
+from regard.nn.capture_hooks import record_filters, record_grid, record_input
 
 NUM_PATCHES = 49  # default number of patches, about
 PADDING_COST = 0.5  # how much worse a patch size is that needs padding, as log of patch count
@@ -129,8 +129,14 @@ class PatchFrontend(ImageFrontend):
 
     def embed(self, pixels: Tensor, source: Padded) -> Padded:
         """Return the class token, if any, and the patches row by row: (B, S, D)."""
+        record_grid(self, *self.cells, before=int(self.class_token is not None))
+        record_filters(self, self._filters)
         x = self.project(self.patches(pixels))
         return with_token(source, x, self.class_token, self.positions)
+
+    def _filters(self) -> Tensor:
+        """Return the weights of the projection as filters (D, P, P, C)."""
+        return self.project.weight.unflatten(1, (self.patch, self.patch, -1))
 
     def patches(self, pixels: Tensor) -> Tensor:
         """Return the values (B, S, P * P * C) of all patches of images (B, H, W, C)."""

@@ -3,6 +3,7 @@
 N images, H height, W width, C channels.
 """
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,23 +15,30 @@ from pydantic import BeforeValidator, Field
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
 from regard.core.files import corrupted, read_fields, write_json
+from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting
+from regard.data.checks.check_images import ImageStats, image_stats
 from regard.data.corpus.image_rows import ImageRows
-from regard.data.reading.image_files import read_image
+from regard.data.reading.idx import is_idx, read_arrays
+from regard.data.reading.image_arrays import is_npz
+from regard.data.reading.image_files import IMAGES, read_image
 from regard.data.reading.image_media import MEDIA
 from regard.data.reading.images import (
     MAX_SIDE,
     Image,
     convert,
     decode_image,
+    from_array,
     open_image,
     show_shape,
 )
-from regard.inputs.input import Input, InputOptions, InputShape
+from regard.data.reading.media import show_names
+from regard.data.reading.media_folder import split_files
+from regard.data.reading.media_table import locate
+from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
-CHANNELS = {1: "grayscale", 3: "RGB"}
 FIELDS = {  # fields of input.json and their types
     "size": Annotated[list[Side], Field(min_length=2, max_length=2)],
     "channels": Channels,
@@ -51,6 +59,9 @@ class ImageInput(Input):
     kind = "image"
     sequential = False
     written = False
+    inspects = frozenset({"attention", "gates", "picture", "saliency"})
+    placeholder = "FILE"
+    plural = "images"
     media = frozenset(MEDIA)
 
     def __init__(
@@ -97,17 +108,54 @@ class ImageInput(Input):
         return [self.text(self._fitted(source))]
 
     def parse(self, text: str) -> Image:
-        """Return the image in the file with this path."""
-        return read_image(text)
+        """Return the image in the file with this path, as this input reads it."""
+        return self._fitted(read_image(text))
+
+    def locate(self, text: str, input: str) -> str:
+        return str(locate(text, input))
+
+    def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
+        """Return the images of a folder, of an NPZ or IDX file, or of one image file."""
+        if os.path.isdir(path):
+            return self._read_folder(path)
+        if is_npz(path) or is_idx(path):
+            images, notes = read_arrays(path, column)
+            by_name = {image.name: image for image in images}
+            return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
+        if path != "-" and os.path.exists(path) and IMAGES.recognizes(path):
+            return NamedSources([path], self.parse, [])
+        return None
+
+    def _read_folder(self, folder: str) -> NamedSources:
+        """Return the images in a folder and its subfolders; count the other files."""
+        files, others = split_files(folder, IMAGES)
+        if not files:
+            raise UserError(f"{folder}: no images in this folder ({len(others):,} other files)")
+        notes = [f"read as a folder: {count_noun(len(files), 'image')}"]
+        if others:
+            names = show_names(path.name for path in others)
+            notes.append(f"skipped: {count_noun(len(others), 'file')} that are no images: {names}")
+        return NamedSources([str(path) for path in files], self.parse, notes)
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
+        return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
 
     def decode(self, data: bytes, media: str, name: str) -> Image:
         """Return the image in the bytes of a file, with the size and channels of this input."""
         return self._fitted(decode_image(data, name, media=media))
 
+    def from_value(self, value: Any) -> Image:
+        """Return the image of an array, of an image of Pillow, or of an `Image`."""
+        image = value if isinstance(value, Image) else from_array(value, "image")
+        return self._fitted(image)
+
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return the number of pixels in the header of an image file."""
         opened = open_image(data, name, media)
         return int(opened.height * opened.width)
+
+    def picture(self, source: Any) -> np.ndarray:
+        return self._fitted(source).pixels
 
     def reads(self) -> dict[str, Any]:
         height, width = self.size
@@ -122,9 +170,9 @@ class ImageInput(Input):
         return max(1, len(source) // 4096)
 
     def content(self) -> bytes:
-        return repr([getattr(self, name) for name in ("size", "channels", "resizes")]).encode() + (
-            self.mean.tobytes() + self.std.tobytes()
-        )
+        return repr(
+            [getattr(self, name) for name in ("size", "channels", "resizes", "recolors")]
+        ).encode() + (self.mean.tobytes() + self.std.tobytes())
 
     def save(self, folder: Path) -> None:
         scale = {"mean": self.mean.tolist(), "std": self.std.tolist()}
@@ -177,11 +225,11 @@ class Images(InputOptions):
 
     def prepare(self, source: Any, changes: Counter[str]) -> Any:
         size, channels = self.size or source.shape[:2], self.channels or source.shape[2]
-        if source.shape[:2] != size:
-            changes[f"images resized to {size[0]}x{size[1]}"] += 1
-        if source.shape[2] != channels:
-            changes[f"images converted to {CHANNELS[channels]}"] += 1
-        return source if source.shape == (*size, channels) else convert(source, size, channels)
+        if source.shape == (*size, channels):
+            return source
+        found = convert(source, size, channels)
+        changes.update(found.changes[len(source.changes) :])
+        return found
 
     def fit(
         self,

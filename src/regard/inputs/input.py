@@ -6,7 +6,7 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
+from regard.data.checks.check_frame import MediaStats
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
 
@@ -26,6 +27,8 @@ class InputShape(NamedTuple):
     characters: size of the character vocabulary, if the input consists of words.
     grid: height and width of an image. scale: mean and standard deviation of each number in the
     training set, if the frontend standardizes with them. rate: sampling rate of sounds in Hz.
+    bag: for sparse features of nodes, `mean` or `sum` of the vectors of their indices. relations:
+    kinds of edges; 0: edges have no kind.
     """
 
     kind: str
@@ -34,11 +37,21 @@ class InputShape(NamedTuple):
     grid: tuple[int, int] = (0, 0)
     scale: tuple[tuple[float, ...], ...] = ()
     rate: int = 0
+    bag: str = ""
+    relations: int = 0
 
     @property
     def values(self) -> int:
         """The numbers per vector or image."""
         return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
+
+
+class NamedSources(NamedTuple):
+    """Sources in a file or folder that is no text, read one by one. notes: for the user."""
+
+    names: Sequence[str]
+    read: Callable[[str], Any]
+    notes: list[str]
 
 
 class Input(ABC):
@@ -49,17 +62,25 @@ class Input(ABC):
     sequential: whether a source has several positions.
     whole_words: whether tokens are words or subwords, which determines the default model.
     characters: whether tokens are characters.
+    unordered: whether the positions of a source have no order, as the nodes of a graph.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
+    inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
+    (of each position) and picture.
+    placeholder: stands for a source in commands that are shown. plural: noun for sources.
     media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """
 
     kind: ClassVar[str]
+    inspects: ClassVar[frozenset[str]] = frozenset({"attention", "gates", "saliency"})
     media: ClassVar[frozenset[str]] = frozenset()
     mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
     characters: bool = False
+    unordered: ClassVar[bool] = False
     written: ClassVar[bool] = True
+    placeholder: ClassVar[str] = "TEXT"
+    plural: ClassVar[str] = "texts"
 
     @classmethod
     def like(cls, other: "Input") -> Self:
@@ -97,6 +118,24 @@ class Input(ABC):
         """Return the source that a line of text represents."""
         return text
 
+    def locate(self, text: str, input: str) -> str:
+        """Return a line of an input file as a text to parse, such as a path that was relative.
+
+        input: path of the input file.
+        """
+        return text
+
+    def read_file(self, path: str, column: str | None = None) -> "NamedSources | None":
+        """Return the sources in a file or folder; None if each line of the file is a source.
+
+        column: name of the array or column, if the user or the training data chose one.
+        """
+        return None
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> MediaStats | None:
+        """Return statistics of sources in files for the data check; None for other sources."""
+        return None
+
     def decode(self, data: bytes, media: str, name: str) -> Any:
         """Return the source in the bytes of a file, as the model reads it.
 
@@ -104,6 +143,10 @@ class Input(ABC):
         file is corrupted, too large or of another type.
         """
         raise UserError(f"{name}: the model reads no files, but texts or numbers")
+
+    def from_value(self, value: Any) -> Any:
+        """Return the source that a Python value represents, if sources are files."""
+        raise UserError(f"expected a string, found {value!r}")
 
     def declared_size(self, data: bytes, media: str, name: str) -> int:
         """Return how many values, such as pixels, a file declares; nothing is decoded yet.
@@ -119,6 +162,10 @@ class Input(ABC):
     def blank(self) -> Any:
         """Return a source without content, such as a black image."""
         return self.parse("")
+
+    def picture(self, source: Any) -> np.ndarray | None:
+        """Return the pixels (H, W, C), uint8, of a source as the model reads it, if it has any."""
+        return None
 
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""

@@ -213,6 +213,4 @@ class ConvolvedFrontendOptions(SoundFrontendOptions):
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> ConvolvedFrontend:
-        return ConvolvedFrontend(
-            self.augment, shape, self.deltas, self.sizes(), width, dropout
-        )
+        return ConvolvedFrontend(self.augment, shape, self.deltas, self.sizes(), width, dropout)

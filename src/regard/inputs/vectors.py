@@ -27,6 +27,8 @@ class VectorInput(Input):
 
     kind = "vectors"
     sequential = False
+    inspects = frozenset({"saliency"})
+    plural = "vectors"
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         self.mean = np.asarray(mean, np.float64)

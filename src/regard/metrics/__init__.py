@@ -11,6 +11,7 @@ from regard.metrics.label_metrics import (
 )
 from regard.metrics.metric_names import HIGHER_IS_BETTER, standard_error
 from regard.metrics.numbers import measure_numbers, number_table
+from regard.metrics.rewards import rewards
 from regard.metrics.spans import (
     is_span_scheme,
     measure_tags,
@@ -43,6 +44,7 @@ __all__ = [
     "measure_tags",
     "number_table",
     "reliability",
+    "rewards",
     "score",
     "score_variants",
     "short_bleu",

@@ -14,6 +14,7 @@ from regard.core.options import AutoSetting, DerivedSetting
 from regard.data.tensors.padded import Padded
 from regard.inputs.frontend import Frontend
 from regard.models.contracts import EncoderOptions
+from regard.nn.capture_hooks import record_grid
 from regard.nn.convolution import (
     BlockOptions,
     Blocks,
@@ -50,7 +51,9 @@ class CnnEncoder(nn.Module):
 
     def forward(self, source: Padded) -> Padded:
         """Return the cells (B, H' W', D) of the last map for images (B, H, W, C)."""
-        x: Tensor = self.stack(source.data).flatten(1, 2)
+        maps: Tensor = self.stack(source.data)
+        record_grid(self, maps.shape[1], maps.shape[2])
+        x = maps.flatten(1, 2)
         if self.positions is not None:
             x = x + self.positions.to(x.dtype)
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)

@@ -22,6 +22,8 @@ class NetworkOptions(Options):
 
     default_layers: number of layers for small data.
     default_warmup: warmup, as a fraction of the run or a number of updates.
+    default_lr, default_epochs, default_optimizer: learning rate, epochs, and optimizer with its
+    settings, if the network has defaults of its own.
     accepts_any_width: whether the width of the inputs may differ from `width`.
     linear, recurrent, gated: whether the network is linear or recurrent, or has gated cells.
     gives: kind of output of a model with this decoder.
@@ -31,6 +33,9 @@ class NetworkOptions(Options):
     kind: str
     default_layers: ClassVar[int] = 1
     default_warmup: ClassVar[float] = 0.05
+    default_lr: ClassVar[float | None] = None
+    default_epochs: ClassVar[float | None] = None
+    default_optimizer: ClassVar[dict[str, Any] | None] = None
     accepts_any_width: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
@@ -54,7 +59,8 @@ class NetworkOptions(Options):
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
-        sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
+        known = type(self).model_fields
+        sizes = {s: getattr(self, s) for s in ("layers", "heads", "width") if s in known}
         found = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 
@@ -153,7 +159,7 @@ def incompatibility(frontend: FrontendOptions, encoder: EncoderOptions) -> str |
     missing = encoder.needs - frontend.carries
     if missing:
         return (
-            f"model.encoder.kind={encoder.kind} reads a {' and '.join(sorted(missing))}, but "
+            f"model.encoder.kind={encoder.kind} reads {' and '.join(sorted(missing))}, but "
             f"model.frontend.kind={frontend.kind} returns vectors; use another encoder or frontend"
         )
     if not lost:

@@ -152,6 +152,8 @@ class EncoderDecoderOptions(SourceModelOptions):
             yield {}, own.gives  # type: ignore[attr-defined]
             return
         own = {"kind": own} if isinstance(own, str) else own
+        if not isinstance(own, dict):
+            return
         for kind, part in kinds_of(cls.model_fields["decoder"].annotation).items():
             fits = set(own) <= set(part.model_fields)
             if fits and own.get("kind", kind) == kind:

@@ -164,6 +164,8 @@ class TaggerOptions(SourceModelOptions):
         return [*super().describe(), *head]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "nodes of a graph"
         return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
     def default_width(self, stats: DataStats) -> int:
@@ -171,7 +173,11 @@ class TaggerOptions(SourceModelOptions):
         return 128 if stats.budget and self.updates_at(256, stats) < MIN_WIDE_UPDATES else 256
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
+
+    def default_epochs(self, stats: DataStats) -> float | None:
+        found: float | None = self.own_default("default_epochs")
+        return found
 
     def trains_in_bfloat16(self, stats: DataStats) -> bool:
         return False
@@ -202,6 +208,8 @@ class PooledOptions(SourceModelOptions):
         ]
 
     def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.edges:
+            return "gcn", "graphs"
         if stats.vectors:
             return "mlp", "vectors of numbers"
         if stats.frames:
@@ -215,7 +223,7 @@ class PooledOptions(SourceModelOptions):
         return False
 
     def default_lr(self, stats: DataStats) -> float:
-        return 2e-3
+        return self.own_default("default_lr") or 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors
@@ -234,7 +242,12 @@ class PooledOptions(SourceModelOptions):
         """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images."""
         if any(stats.grid):
             return None if stats.budget else IMAGE_EPOCHS
-        return None if stats.vectors or stats.frames else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
+        if stats.edges:
+            found: float | None = self.own_default("default_epochs")
+            return found
+        if stats.vectors or stats.frames:
+            return None
+        return max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)

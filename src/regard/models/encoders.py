@@ -15,6 +15,8 @@ from regard.data.corpus.corpora import Corpus
 from regard.inputs import Frontends, default_frontend
 from regard.models.cnn import CnnEncoderOptions
 from regard.models.contracts import incompatibility
+from regard.models.graph_attention import GatEncoderOptions
+from regard.models.graph_convolution import GcnEncoderOptions
 from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
@@ -50,7 +52,9 @@ Encoder = Annotated[
     | LinearEncoderOptions
     | MlpEncoderOptions
     | WindowEncoderOptions
-    | CnnEncoderOptions,
+    | CnnEncoderOptions
+    | GcnEncoderOptions
+    | GatEncoderOptions,
     Field(discriminator="kind"),
 ]
 

@@ -89,6 +89,11 @@ class ModelOptions(Options):
         wide = narrowest >= MIN_HALF_WIDTH
         return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
 
+    def own_default(self, name: str) -> Any:
+        """Return a training setting that a side has a default for, such as `default_lr`, or None."""
+        found = [getattr(part, name, None) for part in self.sides.values()]
+        return next((value for value in found if value is not None), None)
+
     def is_convex(self, stats: DataStats) -> bool:
         """Return whether the loss is convex, so that large steps find the optimum."""
         return bool(stats.vectors) and all(part.linear for part in self.sides.values())

@@ -1,9 +1,9 @@
 """Parallel decoders, which compute all positions of an output in one call.
 
 Every position sees all others, so the decoder reads what is known of an output and predicts the
-rest: nothing at first (all inputs are MASK), or some of its tokens (mask-predict). `FillModel` needs
-the length of the output, from a classifier or from EOS. `FramesModel` does not: it has several
-frames per source position, and CTC decides which of them are tokens.
+rest. At first nothing is known (all inputs are MASK), later some of its tokens (mask-predict).
+`FillModel` needs the length of the output, from a classifier or from EOS. `FramesModel` does not:
+it has several frames per source position, and CTC decides which of them are tokens.
 
 Shapes: B sentences, k candidates per sentence, R = k * B rows, S source length, T target length,
 D width, V vocabulary, L lengths, u frames per source position, N masked tokens.
@@ -47,7 +47,6 @@ class ParallelDecoder(Stack):
                 x, _, _ = layer(self.embed(x, 0, number), memory, mask, key, None, real)
         out: Tensor = self.norm(x, real)
         return out
-
 
     def fast(self) -> FastParallelDecoder | None:
         """Return the fused decoder, if all modules support it."""

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting
+from regard.core.options import AutoSetting, DerivedSetting
 from regard.data.corpus.corpora import Corpus, PairCorpus
 from regard.data.corpus.ragged import CHUNK_ROWS, Ragged
 from regard.models.contracts import NetworkOptions
@@ -147,10 +147,8 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
-        by_eos = self.length == "eos"
-        largest = stats.longest_target if by_eos else stats.length_change
-        what = "longest target" if by_eos else "largest difference of lengths"
-        yield from self.auto_settings(f"{what} in the data", max=max(largest, MIN_CHANGE))
+        if self.max is None:
+            yield LENGTH_LIMITS[self.length](stats)
 
     def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
         """Return which targets are longer than the decoder can write, and the reason."""
@@ -172,6 +170,23 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
             return Parts(decoder, copy=copy, positions=max(1, self.max))
         lengths = LengthClassifier(memory_width, self.max, self.length == "joint")
         return Parts(decoder, copy=copy, lengths=lengths)
+
+
+def _longest(stats: DataStats) -> AutoSetting:
+    value = max(stats.longest_target, MIN_CHANGE)
+    return AutoSetting("max", value, "longest target in the data")
+
+
+def _change(stats: DataStats) -> AutoSetting:
+    value = max(stats.length_change, MIN_CHANGE)
+    return AutoSetting("max", value, "largest difference between target and source length")
+
+
+def _unused(stats: DataStats) -> AutoSetting:
+    return DerivedSetting("max", 0, "not used by this kind of length")
+
+
+LENGTH_LIMITS = {"classifier": _change, "joint": _change, "eos": _longest, "ctc": _unused}
 
 
 def pairs_of(corpus: Corpus) -> PairCorpus | None:

@@ -77,8 +77,9 @@ class TransformerEncoder(Stack):
         """Return the encoder output (B, S, D) for vectors (B, S, D)."""
         x, rows = source.data, len(source.data)
         prepared, _ = self.kernel.prepare(None, rows, rows, x.shape[1], x)
+        structure = self.kernel.structure(source.edges, source.mask)
         mask = AttentionMask(
-            self.positions, rows, source.mask, source.bias, source.edges, 0, prepared
+            self.positions, rows, source.mask, source.bias, source.edges, 0, prepared, structure
         )
         with padding_mask(source.mask):
             for number, layer in enumerate(self.layers):

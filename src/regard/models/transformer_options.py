@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from regard.core.data_stats import DataStats
+from regard.inputs.frontend import Frontend
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, HeadSizes, SelfAttention
@@ -93,6 +94,15 @@ class TransformerOptions(NetworkOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_order(self) -> "TransformerOptions":
+        if self.attention.supports.edges and self.positions.ordered:
+            raise ValueError(
+                f"positions {self.positions.kind} number the positions, but the nodes that "
+                f"attention {self.attention.kind} connects have no order; use positions none"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_residual(self) -> "TransformerOptions":
         if self.norm_position.connects and not self.residual:
             raise ValueError(
@@ -151,16 +161,23 @@ class TransformerOptions(NetworkOptions):
         return math.sqrt(self.width or 1) if self.embedding_scale else 1.0
 
     def build_layers(
-        self, causal: bool, cross: KernelOptions | None = None, memory_width: int = 0
+        self,
+        causal: bool,
+        cross: KernelOptions | None = None,
+        memory_width: int = 0,
+        relations: int = 0,
     ) -> list[TransformerLayer]:
-        """Return the layers. cross: attention to an encoder output of width `memory_width`."""
+        """Return the layers. cross: attention to an encoder output of width `memory_width`.
+
+        relations: kinds of the edges of input graphs.
+        """
         assert self.width and self.heads and self.layers and self.feedforward_width
         assert self.dropout is not None
         width, heads, dropout = self.width, self.heads, self.dropout
         sizes = HeadSizes(width, heads, self.kv_heads or heads, self.qk_norm)
-        layers = []
+        layers, shape = [], Shape(width, heads, causal, relations)
         for _ in range(self.layers):
-            attention = SelfAttention(sizes, self.attention.build(Shape(width, heads, causal)))
+            attention = SelfAttention(sizes, self.attention.build(shape))
             cross_attention = None
             if cross is not None:
                 kernel = cross.build(Shape(width, heads, causal=False))
@@ -211,11 +228,14 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
         carried = {"bias": supports.input_bias, "edges": supports.edges}
         return frozenset(name for name, is_used in carried.items() if is_used)
 
-    def build(self, inputs: int | None = None) -> TransformerEncoder:
-        """Return the encoder. Sizes must be set. inputs: unused."""
+    def build(self, inputs: int | None = None, relations: int = 0) -> TransformerEncoder:
+        """Return the encoder. Sizes must be set. inputs: unused. relations: kinds of edges."""
         assert self.dropout is not None
-        layers = self.build_layers(causal=False)
+        layers = self.build_layers(causal=False, relations=relations)
         return TransformerEncoder(layers, self.build_positions(), self.final_norm(), self.dropout)
+
+    def build_for(self, frontend: Frontend) -> TransformerEncoder:
+        return self.build(relations=frontend.relations)
 
 
 class CausalTransformerOptions(TransformerOptions):

@@ -89,6 +89,11 @@ class Memoryless(EncoderOptions):
         return 1.0
 
     @property
+    def uses(self) -> frozenset[str]:
+        """Return `nodes`: positions without order are supported."""
+        return frozenset({"nodes"})
+
+    @property
     def positions_without_context(self) -> frozenset[str]:
         return frozenset({"first", "last"})
 
@@ -142,6 +147,10 @@ class WindowEncoderOptions(MlpEncoderOptions):
     def weights(self) -> int:
         assert self.width
         return super().weights + 2 * self.window * self.width**2
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset()
 
     @property
     def positions_without_context(self) -> frozenset[str]:

@@ -24,7 +24,27 @@ class MapKind(NamedTuple):
     normalized: bool = True
 
 
-KINDS = ("hidden", "gates", "inputs")  # recorded values other than attention
+class Grid(NamedTuple):
+    """The positions of an image: first `before` others, such as a class token, then all cells."""
+
+    rows: int
+    columns: int
+    before: int = 0
+
+    @property
+    def positions(self) -> int:
+        """The number of positions."""
+        return self.before + self.rows * self.columns
+
+
+KINDS = (
+    "hidden",
+    "gates",
+    "inputs",
+    "maps",
+    "filters",
+    "grids",
+)  # recorded values other than attention
 Value = TypeVar("Value")
 
 
@@ -74,7 +94,11 @@ class Capture:
     hidden: (k*B, T, D), the output of each layer.
     gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
     each (k*B, T, D).
-    inputs: (k*B, T, D), the token embeddings, with a gradient if gradients are enabled.
+    inputs: (k*B, T, D), the token embeddings, or images (k*B, H, W, C), with a gradient if
+    gradients are enabled.
+    maps: (k*B, H, W, C), the feature maps of each layer that keeps the shape of an image.
+    filters: (F, H, W, C), the filters of each layer that reads windows of an image.
+    grids: the `Grid` of each module that turns an image into positions.
     """
 
     def __init__(self, names: dict[int, str] | None = None) -> None:
@@ -85,6 +109,9 @@ class Capture:
         self.hidden: Recorded[Tensor] = Recorded()
         self.gates: Recorded[dict[str, Tensor]] = Recorded()
         self.inputs: Recorded[Tensor] = Recorded()
+        self.maps: Recorded[Tensor] = Recorded()
+        self.filters: Recorded[Tensor] = Recorded()
+        self.grids: Recorded[Grid] = Recorded()
         self.real: Recorded[Tensor | None] = Recorded()  # (B, T): which queries are not padding
 
     @property
@@ -139,7 +166,11 @@ class Capture:
 
         Only the last call counts. If the score is a sum over rows, each row gets its own gradient.
         """
-        inputs = {name: x for name, x in self.inputs.items() if x.requires_grad}
+        return self.gradients_of(score, self.inputs)
+
+    def gradients_of(self, score: Tensor, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the gradient of a score with respect to recorded values, such as `maps`."""
+        inputs = {name: x for name, x in values.items() if x.requires_grad}
         if score.numel() != 1:
             raise UserError(
                 f"saliency: expected a scalar, found {tuple(score.shape)}",
@@ -185,5 +216,8 @@ class Capture:
                 lambda values: {key: torch.cat([g[key] for g in values], 1) for key in values[0]},
             ),
             (self.inputs, lambda values: torch.cat(values, 1)),
+            (self.maps, lambda values: values[-1]),
+            (self.filters, lambda values: values[-1]),
+            (self.grids, lambda values: values[-1]),
             (self.real, lambda values: values[-1]),
         ]

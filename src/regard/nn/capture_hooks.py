@@ -13,6 +13,10 @@ Every module with something to record calls a function here:
 - A layer calls `record_hidden(self, x)` with its output (k*B, T, D). A gated layer also passes a
   function that returns its gates by name, each (k*B, T, D).
 - An embedding layer returns `record_input(self, x)` instead of x.
+- A layer of feature maps returns `record_maps(self, x)` instead of its output x (k*B, H, W, C).
+- A layer that reads windows of an image calls `record_filters(self, ...)` with a function that
+  returns its filters (F, H, W, C).
+- A module that turns an image into positions calls `record_grid(self, rows, columns, before)`.
 - Code that processes tokens one by one instead of all at once runs inside `merge_steps()`.
 - Code that knows which positions are padding runs inside `padding_mask(mask)`.
 - Code that reverses sequences runs inside `reversed_order(indices)`.
@@ -31,7 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import Slot
-from regard.nn.capture import Capture, MapKind
+from regard.nn.capture import Capture, Grid, MapKind
 
 # In this thread: the active recorders, innermost last; a mask (B, T), True unless padding; and the
 # indices (B, T, 1) that reverse each sequence.
@@ -126,6 +130,35 @@ def record_input(part: nn.Module, x: Tensor) -> Tensor:
         assert recorder.names is not None
         recorder.inputs.add(recorder.names[id(part)], x)
     return x
+
+
+def record_maps(part: nn.Module, x: Tensor) -> Tensor:
+    """Record feature maps (k*B, H, W, C), the output of a layer, and return them.
+
+    They are also recorded as the hidden states (k*B, T, D) of their cells.
+    """
+    found = recorders_of(part)
+    if not found:
+        return x
+    record_hidden(part, x.flatten(1, 2))
+    for recorder in found:
+        assert recorder.names is not None
+        recorder.maps.add(recorder.names[id(part)], x)
+    return x
+
+
+def record_filters(part: nn.Module, filters: Callable[[], Tensor]) -> None:
+    """Record the filters (F, H, W, C) of a layer. filters: returns them."""
+    for recorder in recorders_of(part):
+        assert recorder.names is not None
+        recorder.filters.add(recorder.names[id(part)], filters())
+
+
+def record_grid(part: nn.Module, rows: int, columns: int, before: int = 0) -> None:
+    """Record that the output of a module has a position per cell, after `before` others."""
+    for recorder in recorders_of(part):
+        assert recorder.names is not None
+        recorder.grids.add(recorder.names[id(part)], Grid(rows, columns, before))
 
 
 def _in_token_order(x: Tensor) -> Tensor:

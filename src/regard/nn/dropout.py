@@ -1,6 +1,7 @@
 """Dropout with little overhead on a CPU."""
 
 import contextlib
+from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
@@ -34,6 +35,9 @@ class Dropout(nn.Module):
         if x.numel() > POOL // 2:
             keep = torch.empty_like(x).bernoulli_(1 - self.rate, generator=generator)
             return x * keep.div_(1 - self.rate)
+        steps = STEPS.get()
+        if steps is not None and x.numel() * steps.count <= POOL // 2:
+            return x * steps.mask(x, self.rate)
         start = int(torch.randint(POOL - x.numel(), (), generator=generator))
         return x * _masks(self.rate)[start : start + x.numel()].view(x.shape).to(x.dtype)
 
@@ -56,6 +60,53 @@ def use_generator(generator: torch.Generator) -> contextlib.AbstractContextManag
     Threads that share torch's generator would draw from it in a different order in each run.
     """
     return GENERATOR.set(generator)
+
+
+class StepNoise:
+    """Dropout masks of a pass over all positions, applied one position at a time.
+
+    A decoder that reads `count` tokens one by one then has the masks that it would have if it read
+    all at once. step: the current position. Only on a CPU.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count, self.step, self.call = count, 0, 0
+        self.starts: list[int] = []  # offset of the mask of each call in a step
+
+    def next(self) -> None:
+        """Continue with the next position."""
+        self.step, self.call = self.step + 1, 0
+
+    def mask(self, x: Tensor, rate: float) -> Tensor:
+        """Return the mask of x, (R, D) or (R, 1, D), at the current position."""
+        size = x.numel() * self.count
+        if self.call == len(self.starts):
+            start = torch.randint(POOL - size, (), generator=thread_generator())
+            self.starts.append(int(start))
+        start_of_call = self.starts[self.call]
+        self.call += 1
+        masks = _masks(rate)[start_of_call : start_of_call + size]
+        return masks.view(len(x), self.count, -1)[:, self.step].view(x.shape).to(x.dtype)
+
+
+# The noise of decoding step by step in this thread, if any.
+STEPS: Slot[StepNoise | None] = Slot("steps", None)
+
+
+def use_step_noise(noise: StepNoise) -> contextlib.AbstractContextManager[None]:
+    """Take dropout masks from `noise` in this thread inside the block."""
+    return STEPS.set(noise)
+
+
+@contextlib.contextmanager
+def repeatable_noise() -> Iterator[None]:
+    """Reset the random generator of this thread after the block, so that its masks come again."""
+    own = thread_generator()
+    generator = torch.default_generator if own is None else own
+    before = generator.get_state()
+    with torch.random.fork_rng(enabled=torch.cuda.is_initialized()):
+        yield
+    generator.set_state(before)
 
 
 @lru_cache(maxsize=4)

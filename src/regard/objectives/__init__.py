@@ -7,8 +7,12 @@ from pydantic import Field
 from regard.objectives.cmlm import CMLM
 from regard.objectives.cross_entropy import CrossEntropy
 from regard.objectives.ctc import CTC
+from regard.objectives.distill import Distill
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
 from regard.objectives.objective import Context, Loss, Objective
+from regard.objectives.reinforce import Mixer, Reinforce
+from regard.objectives.risk import MinimumRisk
+from regard.objectives.scheduled import ScheduledSampling
 from regard.objectives.token_losses import Masked, NextToken
 
 __all__ = [
@@ -18,14 +22,19 @@ __all__ = [
     "ClassifyObjective",
     "Context",
     "CrossEntropy",
+    "Distill",
     "Huber",
     "Labels",
     "LanguageObjective",
     "Loss",
     "Masked",
+    "MinimumRisk",
+    "Mixer",
     "NextToken",
     "Objective",
     "RegressObjective",
+    "Reinforce",
+    "ScheduledSampling",
     "Squared",
     "TagObjective",
     "Tags",
@@ -33,7 +42,10 @@ __all__ = [
 ]
 
 # pydantic accepts a discriminator only for a union of two or more kinds
-TransduceObjective = Annotated[CrossEntropy | CTC | CMLM, Field(discriminator="kind")]
+TransduceObjective = Annotated[
+    CrossEntropy | ScheduledSampling | Reinforce | Mixer | MinimumRisk | Distill | CTC | CMLM,
+    Field(discriminator="kind"),
+]
 TagObjective = Tags
 ClassifyObjective = Labels
 RegressObjective = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]

@@ -31,9 +31,13 @@ class CrossEntropy(Objective):
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """Return the loss of a batch. The part `nll`, without smoothing, is for perplexity."""
+        return self.loss(model, batch)
+
+    def loss(self, model: nn.Module, batch: Batch, inputs: Tensor | None = None) -> Loss:
+        """Return the loss of a batch. inputs: decoder inputs (B, T), by default the true tokens."""
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
-        output = model(batch)
+        output = model(batch) if inputs is None else model(batch, inputs)
         loss, nll = SmoothedLoss.apply(output.logits, labels, self.label_smoothing)
         return Loss(loss, len(labels), {"nll": nll}, output.carry)
 

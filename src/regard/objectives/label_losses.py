@@ -26,8 +26,10 @@ class Tags(Objective):
     def count(self, batch: Batch) -> float:
         """Return the weighted number of positions that the loss is summed over."""
         assert batch.target is not None
-        lengths = batch.target.mask.sum(1)
-        return float(lengths.sum() if batch.weight is None else lengths.float() @ batch.weight)
+        lengths, weight = batch.target.mask.sum(1), batch.weight
+        if weight is None:
+            return float(lengths.sum())
+        return float(weight.sum() if weight.dim() == 2 else lengths.float() @ weight)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """Return the loss of a batch."""
@@ -47,6 +49,8 @@ class Tags(Objective):
                 label_smoothing=self.label_smoothing,
                 reduction="none",
             )  # (B, S)
+            if batch.weight.dim() == 2:
+                return Loss((nats * batch.weight).sum(), self.count(batch))
             each = (nats * mask).sum(1)
         total = each.sum() if batch.weight is None else each @ batch.weight
         return Loss(total, self.count(batch))

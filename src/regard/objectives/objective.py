@@ -1,7 +1,7 @@
 """The interface of objectives. They return a loss as a sum and a count, never as a mean."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,6 +13,8 @@ from regard.data.tensors.tree import Tree
 from regard.search import Search, SearchRequest
 
 Decode = Callable[[Search, SearchRequest], list[Any]]
+Tokens = Sequence[Sequence[int]]  # token ids of several outputs, without EOS
+Rewards = Callable[[str, Tokens, Tokens], list[float]]  # metric, outputs, references
 
 
 @dataclass
@@ -34,12 +36,15 @@ class Context:
 
     progress: the finished fraction of the run; 1 in evaluation, so that losses are comparable.
     step: the number of updates so far. decode: runs a search with the current model, in eval mode
-    and without gradients. Only the main thread may call it.
+    and without gradients. rewards: scores outputs, higher is better. Both are None in evaluation,
+    and only the main thread may call them. state: what `Objective.advance` returned.
     """
 
     progress: float = 1.0
     step: int = 0
     decode: Decode | None = None
+    rewards: Rewards | None = None
+    state: Mapping[str, float] = field(default_factory=dict)
 
 
 DONE = Context()
@@ -50,11 +55,21 @@ class Objective(Options, ABC):
 
     takes: the kinds of model outputs that the objective supports (`gives` of the model options).
     least_squares: whether it is the squared error, which linear models minimize in closed form.
+    searches: whether `prepare` searches. starts_trained: whether it improves a trained model and
+    learns little from random weights. lr_factor: factor of the automatic learning rate.
     """
 
     takes: ClassVar[frozenset[str]]
     least_squares: ClassVar[bool] = False
+    searches: ClassVar[bool] = False
+    starts_trained: ClassVar[bool] = False
+    lr_factor: ClassVar[float] = 1.0
     kind: str
+
+    @property
+    def teachers(self) -> tuple[str, ...]:
+        """Return the folders of the trained models that the objective learns from."""
+        return ()
 
     def ready(self, load: Callable[[str], nn.Module]) -> None:
         """Prepare for a run. Called once before the first update. load: loads a trained model."""
@@ -76,3 +91,11 @@ class Objective(Options, ABC):
 
         Examples must be independent, because threads may divide the batch among them.
         """
+
+    def advance(self, state: Mapping[str, float], parts: Mapping[str, float]) -> dict[str, float]:
+        """Return the state of the objective after an update, which checkpoints save.
+
+        state: the previous state, at first empty. parts: mean terms of the loss by name, over all
+        processes.
+        """
+        return {}

@@ -105,7 +105,7 @@ class Training(Options):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Yield automatic settings once the model sizes are known: `basics`, then the rest."""
         if config.model.is_sized:
-            yield from self.basics(stats, config) or self._rest(stats, config.model)
+            yield from self.basics(stats, config) or self._rest(stats, config)
 
     def basics(self, stats: DataStats, config: Any) -> list[AutoSetting]:
         """Return the optimizer and the batch size; for convex models also lr and steps."""
@@ -117,6 +117,10 @@ class Training(Options):
                 optimizer, reason = ClosedForm(), "this model has a closed-form solution"
             elif convex:
                 reason = "linear model: no weight decay"
+            if own := config.model.own_default("default_optimizer"):
+                reason = "default of this kind of encoder"
+                settings = {f"optimizer.{name}": value for name, value in own.items()}
+                return [AutoSetting(name, value, reason) for name, value in settings.items()]
             auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
         if self.precision is None:
             auto_settings.append(self._choose_precision(stats, config.model))
@@ -141,12 +145,16 @@ class Training(Options):
         reason = f"matrix products are {gain:.1f} times as fast as in float32 on this machine"
         return AutoSetting("precision", "bfloat16", reason)
 
-    def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
+    def _rest(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Yield the learning rate and, for a run without a limit, the number of epochs."""
         if not self.optimizer.stepwise:
             return
+        model, factor = config.model, config.objective.lr_factor
         lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
-        yield from self.auto_settings(stats.reason, lr=float(f"{lr:.3g}"))
+        reason = stats.reason
+        if factor != 1:
+            reason = f"{factor:g} of the usual rate: fine-tuning with {config.objective.kind}"
+        yield from self.auto_settings(reason, lr=float(f"{factor * lr:.3g}"))
         if epochs is not None and not self.steps:
             yield from self.auto_settings(stats.reason, epochs=epochs)
         elif not (self.budget or self.steps or self.epochs):

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BLANK, EOS
@@ -125,7 +124,9 @@ def _best_tokens(frame: np.ndarray, count: int) -> list[int]:
     return [int(token) for token in order if scores[token] > NEVER]
 
 
-def _add(found: dict[tuple[int, ...], list[float]], key: tuple[int, ...], end: int, p: float) -> None:
+def _add(
+    found: dict[tuple[int, ...], list[float]], key: tuple[int, ...], end: int, p: float
+) -> None:
     """Add a log probability to an output. end: 0 if its path ends in a blank, otherwise 1."""
     ends = found.setdefault(key, [NEVER, NEVER])
     ends[end] = logaddexp(ends[end], p)
@@ -204,5 +205,3 @@ def viterbi(logp: np.ndarray, tokens: Sequence[int]) -> list[int]:
         found.append(at // 2 if at % 2 else -1)
         at -= int(steps[at])
     return found[::-1]
-
-

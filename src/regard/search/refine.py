@@ -77,7 +77,9 @@ class Canvas:
         """
         shown = self.rewritable()
         count = (shown.sum(1, keepdim=True) * fraction).long()
-        rank = self.logprobs.masked_fill(~shown, float("inf")).argsort(dim=1, stable=True).argsort(1)
+        rank = (
+            self.logprobs.masked_fill(~shown, float("inf")).argsort(dim=1, stable=True).argsort(1)
+        )
         chosen = (rank < count) & shown
         beyond = ~shown & self.real if self.by_eos else torch.zeros_like(shown)
         # rows in which nothing is masked keep their tokens
@@ -144,9 +146,7 @@ def _first_canvas(
     lengths = scores.shortest[:, None] + torch.arange(logp.shape[1], device=logp.device)
     fits = (lengths <= limits[:, None]) & (lengths > options.min_length)
     fits |= ~fits.any(1, keepdim=True)  # all are too long or too short: they are clamped
-    best = logp.masked_fill(~fits, IMPOSSIBLE).topk(
-        min(max(options.lengths, nbest), logp.shape[1])
-    )
+    best = logp.masked_fill(~fits, IMPOSSIBLE).topk(min(max(options.lengths, nbest), logp.shape[1]))
     sizes = lengths.gather(1, best.indices).clamp(min=options.min_length + 1)
     sizes = sizes.minimum(limits[:, None])
     rows = limits.repeat_interleave(sizes.shape[1])

@@ -8,6 +8,7 @@ from typing import Any
 from regard.config.load import Config, check_config, read_yaml
 from regard.core.errors import UserError
 from regard.core.files import corrupted, read_object, shorten
+from regard.data.reading.image_arrays import is_npz
 from regard.data.sources.builtin import is_builtin
 from regard.data.sources.open import DataSpec
 from regard.storage.model_folder import not_a_model_message
@@ -54,7 +55,8 @@ def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
     names = ["id_column", "graph_column"]
     if spec.split or os.path.abspath(spec.data) == trained.get("data"):
         names.append("split_column")
-    if not (spec.source_column or spec.target_column):
+    same = is_npz(spec.data) == is_npz(trained.get("data") or "")  # columns or names of arrays
+    if same and not (spec.source_column or spec.target_column):
         names += ["source_column", "target_column"]
     found: dict[str, Any] = {name: getattr(spec, name) or trained.get(name) for name in names}
     return replace(spec, **found)

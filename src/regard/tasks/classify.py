@@ -190,7 +190,9 @@ class ClassifyTask(Task):
                 f"{', '.join(self.labels[:5])}",
                 help="check --target-column and the dev file",
             )
-        return check_labels(train, dev, self.source.unknown)
+        sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+        media = self.source.media_stats(*sources)
+        return check_labels(train, dev, self.source.unknown, self.source.plural, media)
 
     def save(self, folder: Path) -> None:
         """Write the input and the labels to `vocabulary/` in the run folder."""

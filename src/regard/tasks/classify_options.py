@@ -9,11 +9,13 @@ from pydantic import Field
 from regard.core.errors import UserError
 from regard.core.files import corrupted, read_fields
 from regard.core.options import AutoSetting
+from regard.data.reading.graphs import Reading
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.graphs import open_graphs, read_graph_pairs
 from regard.data.sources.media import Targets, as_labels, read_media, with_hint
-from regard.data.sources.open import DataSpec
+from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
 from regard.tasks.classify import TASK_FIELDS, ClassifyTask, Metric
@@ -42,9 +44,17 @@ class ClassifyOptions(TaskOptions):
         """Return the minimum confidence of a pseudo-label."""
         return self.pseudo_label_threshold
 
+    def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
+        """Read the data, which may be graphs; return the training set and the dev set."""
+        if spec.edges:
+            return open_graphs(spec, dev, Reading.of(self.source), self.to_labels)
+        return super().open(spec, dev)
+
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts, vectors or images of a file with their labels."""
         columns = spec.source_column, spec.target_column
+        if spec.edges:
+            return read_graph_pairs(spec, Reading.of(self.source), self.to_labels)
         targets = Targets("labels", self._read_texts, as_labels, classes=True)
         if (media := read_media(spec, targets, self.source.prepare)) is not None:
             return media
@@ -57,6 +67,11 @@ class ClassifyOptions(TaskOptions):
         """Return the texts of a table with their labels."""
         columns = spec.source_column, spec.target_column
         return read_labeled(spec.file(), *columns, separator=self.label_separator)
+
+    def to_labels(self, cell: str) -> tuple[str, ...]:
+        """Return the label of a graph, or its labels if there may be several."""
+        parts = cell.split(self.label_separator) if self.label_separator else [cell]
+        return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Split off a dev set whose labels all occur in the training set, if possible."""

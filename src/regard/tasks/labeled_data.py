@@ -75,6 +75,7 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
         grid=source.shape.grid,
         frames=source.shape.rate > 0,
         source=source.kind,
+        edges=corpus.source.num_edges if source.unordered else 0,  # type: ignore[attr-defined]
     )
 
 

@@ -17,11 +17,14 @@ from regard.core.files import corrupted, read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
+from regard.data.reading.columns import number
+from regard.data.reading.graphs import Reading
 from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.graphs import open_graphs, read_graph_pairs
 from regard.data.sources.media import Targets, as_numbers, read_media, with_hint
-from regard.data.sources.open import DataSpec
+from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
@@ -48,9 +51,17 @@ class RegressOptions(TaskOptions):
     source: Inputs = Field(Text(), description="input type and tokenizer")
     metric: Metric = Field("r2", description="metric that selects the best checkpoint")
 
+    def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
+        """Read the data, which may be graphs; return the training set and the dev set."""
+        if spec.edges:
+            return open_graphs(spec, dev, Reading.of(self.source), to_numbers)
+        return super().open(spec, dev)
+
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts, vectors or images of a file with their numbers."""
         columns = spec.source_column, spec.target_column
+        if spec.edges:
+            return read_graph_pairs(spec, Reading.of(self.source), to_numbers)
         targets = Targets("numbers", self._read_texts, as_numbers)
         if (media := read_media(spec, targets, self.source.prepare)) is not None:
             return media
@@ -93,6 +104,14 @@ class RegressOptions(TaskOptions):
         if len(mean) != len(deviation):
             raise corrupted(path / "task.json", "mean and deviation have different lengths")
         return RegressTask(self.source.load(path), mean, deviation, metric)
+
+
+def to_numbers(cell: str) -> tuple[float, ...]:
+    """Return the target of a graph; raise ValueError if it is not a number."""
+    value = number(cell)
+    if value is None:
+        raise ValueError(f"expected a finite number, found {cell!r}")
+    return (value,)
 
 
 class RegressTask(Task):
@@ -187,7 +206,8 @@ class RegressTask(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
         """Return statistics of the data, and warnings about the data."""
-        return check_numbers(train, dev)
+        sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+        return check_numbers(train, dev, self.source.plural, self.source.media_stats(*sources))
 
     def save(self, folder: Path) -> None:
         """Write the input, mean and deviation to `vocabulary/` in the run folder."""

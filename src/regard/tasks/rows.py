@@ -1,15 +1,18 @@
 """Encoded sources from which batches are built; a row is one source."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from regard.data.tensors.padded import Padded
 from regard.inputs.input import Input
+from regard.search.search import SearchResult
+from regard.tasks.batches import plan
 
 
-class SourceRows(Protocol):
+class SourceRows(ABC):
     """Encoded sources from which batches are built.
 
     lengths: approximate length of each source, for sorting. uniform: whether only sources of equal
@@ -17,19 +20,27 @@ class SourceRows(Protocol):
     """
 
     lengths: Any
-    uniform: bool
+    uniform: bool = False
 
     def pad(self, rows: Any) -> Any:
         """Return a padded batch of these sources. rows: their indices."""
+        raise NotImplementedError
 
+    @abstractmethod
     def row(self, number: int) -> Any:
         """Return the token ids of a source; None if the source is not encoded yet."""
 
+    def batches(self, rows: int | None, max_tokens: int, workers: int) -> list[list[int]]:
+        """Return the sources of each batch, as indices. Arguments as in `plan`."""
+        return plan(self.lengths, rows, max_tokens, workers, self.uniform)
 
-class InputRows:
+    def results(self, rows: Sequence[int], found: Sequence[SearchResult]) -> list[SearchResult]:
+        """Return the result of each of these sources from those of the rows of their batch."""
+        return list(found)
+
+
+class InputRows(SourceRows):
     """Sources that are encoded only when their batch is built."""
-
-    uniform = False
 
     def __init__(self, source: Input, sources: Sequence[Any]) -> None:
         self.source, self.sources = source, sources
@@ -42,7 +53,7 @@ class InputRows:
         return None
 
 
-class PromptRows:
+class PromptRows(SourceRows):
     """Prompts as token ids. Only prompts of equal length share a batch."""
 
     uniform = True

@@ -45,7 +45,7 @@ class Task(Scoring, ABC):
     source: Input
     metric: str  # the metric that selects the best checkpoint
     unit = "examples"  # plural noun for examples in messages
-    usage_hint = "regard predict {run} TEXT"  # command shown after training
+    usage_hint = "regard predict {run} {source}"  # command shown after training
     # What the models of this task can do: a subset of predict, nbest, constraints, alignment,
     # alternatives, stream, score pairs, score texts and continue (generate text). Commands, server
     # and web UI read `Predictor.abilities`.
@@ -117,6 +117,12 @@ class Task(Scoring, ABC):
             f"task {self.kind}: scoring is only supported for transduce (pairs) and language-model "
             "(texts)"
         )
+
+    def rewards(
+        self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the reward of each output, given as token ids, for training on a metric."""
+        raise UserError(f"objective: rewards are not supported for task {self.kind}")
 
     @abstractmethod
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:

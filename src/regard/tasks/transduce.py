@@ -1,7 +1,7 @@
 """Transduction: sequence-to-sequence, such as translation; outputs can have any length."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,19 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.objectives import Objective
-from regard.tasks.inspection.forced_pass import InspectionRequest
-from regard.tasks.inspection.transducer_pass import TransducerPass, transducer_pass
+from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
+from regard.tasks.inspection.parallel_pass import fill_pass, frames_pass
+from regard.tasks.inspection.transducer_pass import transducer_pass
 from regard.tasks.labeled_data import neighbor_fits
 from regard.tasks.sequence_decoding import SequenceDecoding
 from regard.tasks.task import DataCheck, Prediction, Task
+
+# The forced pass for each kind of model output.
+FORCED_PASSES: dict[str, Callable[[InspectionRequest], ForcedPass]] = {
+    "steps": transducer_pass,
+    "fill": fill_pass,
+    "frames": frames_pass,
+}
 
 
 class TransduceTask(SequenceDecoding, Task):
@@ -128,9 +136,13 @@ class TransduceTask(SequenceDecoding, Task):
             length_change=int(np.abs(lengths[:, 1].astype(int) - lengths[:, 0]).max(initial=0)),
         )
 
-    def forced_pass(self, request: InspectionRequest) -> TransducerPass:
+    def parse(self, text: str) -> Any:
+        """Parse an input line into a source: a text, or the name of a file."""
+        return self.source.parse(text)
+
+    def forced_pass(self, request: InspectionRequest) -> ForcedPass:
         """Return the forward pass over the output of the search, or over a given target."""
-        return transducer_pass(request)
+        return FORCED_PASSES[request.predictor.config.model.gives](request)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """Return one example per source, with all its targets as references."""
@@ -150,6 +162,13 @@ class TransduceTask(SequenceDecoding, Task):
         outputs = [[prediction.text for prediction in predictions] for predictions in variants]
         tokenize = self.target.metric_tokens
         return metrics.score_variants(outputs, self._references(examples), tokenize)
+
+    def rewards(
+        self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+    ) -> list[float]:
+        """Return the reward of each output, given as token ids, for training on a metric."""
+        texts = ([self.target.decode(ids) for ids in side] for side in (outputs, references))
+        return metrics.rewards(metric, *texts, self.target.metric_tokens)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
@@ -189,7 +208,9 @@ class TransduceTask(SequenceDecoding, Task):
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """Return statistics of the data, and warnings about the data."""
         if self.tokenizer is None:
-            return check_sources(self.source.kind, self.lengths(train), len(dev))
+            sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
+            media = self.source.media_stats(*sources)
+            return check_sources(self.source.kind, self.lengths(train), len(dev), media)
         sides = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:

@@ -113,13 +113,15 @@ class InputItem:
     """A source and the input text it was parsed from.
 
     render: formats the prediction for output; None: one line per prediction. constraints: the
-    constraints on the prediction of this source, if any.
+    constraints on the prediction of this source, if any. name: printed before the prediction;
+    empty unless the text only names the source, such as a file.
     """
 
     source: Any
     text: str
     render: Callable[[Prediction], str] | None = None
     constraints: Constraints | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)

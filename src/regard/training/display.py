@@ -19,6 +19,7 @@ from regard.training.validation_plan import ValidationPlan
 from regard.views.report.score_table import format_score
 
 EXTRA_METRICS = ("ser", "macro_f1", "rmse", "perplexity", "bits_per_character")
+MAX_VALIDATIONS, VALIDATION_SECONDS = 20, 1.0  # shown; of more, one per second
 LINE_SECONDS = 15.0  # between progress lines without a terminal
 
 
@@ -35,6 +36,7 @@ class PlainDisplay(Display):
             stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
         self.last_score = ""
+        self.validations, self.last_validation = 0, 0.0  # and training time of the last one shown
         self.last_line = 0.0  # training time in seconds at the last progress line
 
     def print(self, text: str, style: str = "") -> None:
@@ -88,6 +90,11 @@ class PlainDisplay(Display):
         """Print the dev scores and sample predictions."""
         metric = run.task.metric
         scores = result.evaluation.scores
+        self.validations += 1
+        recent = run.state.seconds - self.last_validation < VALIDATION_SECONDS
+        if self.validations > MAX_VALIDATIONS and recent:
+            return
+        self.last_validation = run.state.seconds
         value = format_score(metric, scores[metric], 2)
         self.last_score = f"dev {metric} {format_score(metric, scores[metric], 1)}"
         saved = f" ({result.saved})" if result.saved else ""
@@ -127,7 +134,8 @@ class PlainDisplay(Display):
             self.print(f"note: {line}")
         if (report := run.folder / "report.html").exists():
             self.print(f"report: {report}")
-        self.print(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")
+        names = {"run": shlex.quote(str(run.folder)), "source": run.task.source.placeholder}
+        self.print(f"next: {run.task.usage_hint.format(**names)}")
 
     def interrupted(self, run: Run) -> None:
         """Print where the run stopped and how to resume it."""

@@ -18,6 +18,7 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
 from regard.data.tensors.tree import Tree
 from regard.optim.average import Average
+from regard.storage.fingerprint import model_digest
 from regard.tasks.task import DataCheck, Task
 
 
@@ -52,6 +53,7 @@ class TrainingState:
     steps_since_rescale: int = 0  # updates since loss_scale changed
     noise_means: list[float] = field(default_factory=list)  # see gradient_noise.py
     log_window: dict[str, Any] = field(default_factory=dict)  # see log.py
+    objective: dict[str, float] = field(default_factory=dict)  # see Objective.advance
 
     def time_fraction(self, budget: float, seconds: float) -> float:
         """Return the finished fraction of the training time, without the planned validations."""
@@ -93,6 +95,7 @@ class Run:
     order: tuple[int, list[np.ndarray]] | None = None  # epoch index, example indices per batch
     epoch_batches: int = 1
     clock_start: float = 0.0
+    reported_at: float | None = None  # training time of the last report
 
     def start_clock(self) -> None:
         """Start the clock at `state.seconds`, the training time before a resume."""
@@ -122,11 +125,16 @@ class Run:
 
 
 def fingerprints(run: Run) -> dict[str, str]:
-    """Return a digest of the training data and of the dev data, to detect changed data."""
+    """Return a digest of the training data, the dev data and each teacher, to detect changes."""
     dev = hashlib.sha256()
     for example in run.dev:
         dev.update(repr(example).encode("utf-8", "backslashreplace"))
-    return {"training": run.corpus.digest(), "dev": dev.hexdigest()[:32]}
+    teachers = run.config.objective.teachers
+    return {
+        "training": run.corpus.digest(),
+        "dev": dev.hexdigest()[:32],
+        **{f"teacher {folder}": model_digest(Path(folder)) for folder in teachers},
+    }
 
 
 def examples_of(run: Run) -> dict[str, int]:

@@ -18,6 +18,7 @@ from regard.training.validation_plan import FIRST_VALIDATION, VALIDATIONS, probe
 from regard.views.report import update_report
 
 CHECKPOINT_SECONDS = 60.0
+MIN_CHECKPOINT_SECONDS = 1.0  # between checkpoints of a run that validates very often
 ECHO_SECONDS = 1.0  # a second signal within this time is an echo of the first
 
 
@@ -49,7 +50,8 @@ def train_run(run: Run, display: Display) -> bool:
                         display.validated(run, last)
                         if run.config.training.budget:
                             update_plan(run, record)
-                    save(run)
+                    if not due or stop or not just_saved(run):
+                        save(run)
             if stop or out_of_patience(run):
                 break
         if stop and progress_fraction(run) < 1:
@@ -93,6 +95,13 @@ def checkpoint_due(run: Run, record: StepRecord) -> bool:
     if config.checkpoint_every:
         return record.step % config.checkpoint_every == 0
     return bool(config.budget) and record.seconds - run.state.saved_seconds >= CHECKPOINT_SECONDS
+
+
+def just_saved(run: Run) -> bool:
+    """Return whether the last checkpoint is so recent that a validation needs no other."""
+    if run.config.training.checkpoint_every or not run.state.saved_seconds:
+        return False
+    return run.state.seconds - run.state.saved_seconds < MIN_CHECKPOINT_SECONDS
 
 
 def validation_due(run: Run, record: StepRecord) -> bool:

@@ -10,7 +10,7 @@ import torch
 from regard.config.defaults import fill_defaults
 from regard.config.load import Config, user_settings
 from regard.core import parallel
-from regard.core.errors import UserError
+from regard.core.errors import UserError, warn
 from regard.core.files import read_json
 from regard.core.machine import Machine, measure_machine
 from regard.core.options import AutoSetting
@@ -61,6 +61,12 @@ def start_run(
     if pretrained is not None:
         run.notes.append(
             f"initialized {len(run.pretrained_weights):,} weight tensors from {pretrained.folder}"
+        )
+    elif config.objective.starts_trained:
+        warn(
+            f"objective.kind={config.objective.kind}: improves a trained model, but this run "
+            "starts from random weights",
+            help="train with cross entropy first, then add --init-from RUN",
         )
     run.check = parallel.main_process_first(lambda: task.check(train, dev))
     return run
@@ -125,10 +131,11 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     saved = metadata.get("fingerprints", {})
     for name, digest in fingerprints(run).items():
         if saved.get(name) != digest:
-            then, now = metadata.get("examples", {}).get(name), examples_of(run)[name]
+            then, now = metadata.get("examples", {}).get(name), examples_of(run).get(name)
             counts = f" ({then:,} examples then, {now:,} now)" if then and then != now else ""
+            what = f"{name} data" if now is not None else name
             raise UserError(
-                f"{folder}: the {name} data changed since this run started{counts}",
+                f"{folder}: the {what} changed since this run started{counts}",
                 help="resume with the same files, or start a new run with another --out",
             )
     run.batches = config.training.accumulation_steps * metadata.get("processes", 1)
@@ -184,7 +191,7 @@ def _assemble(
             help="use adamw, or training.parallel=ddp",
         )
     engine = parallel.wrap(model, training.parallel)
-    config.objective.ready(trained_model)
+    config.objective.ready(lambda folder: trained_model(folder, task))
     factors = dict.fromkeys(names, training.pretrained_lr_factor)
     return Run(
         folder=folder,

@@ -36,10 +36,24 @@ def read_pretrained(folder: Path, config: Config) -> PretrainedModel:
     return PretrainedModel(folder, config, task, read_tensors(folder / "model.safetensors"))
 
 
-def trained_model(folder: str) -> nn.Module:
-    """Return the model in a run folder, frozen, for objectives that learn from another model."""
+def trained_model(folder: str, like: Task) -> nn.Module:
+    """Return the model in a run folder, frozen, for objectives that learn from another model.
+
+    like: the task of the run. Raise UserError if the model reads or writes other tokens.
+    """
     config = read_config(Path(folder))
-    model = config.task.load(Path(folder)).build(config.model)
+    task = config.task.load(Path(folder))
+    if task.kind != like.kind:
+        raise UserError(f"{folder}: expected a model of task {like.kind}, found {task.kind}")
+    for side in ("source", "target"):
+        own, other = getattr(like, side, None), getattr(task, side, None)
+        if own is not None and (other is None or own.content() != other.content()):
+            raise UserError(
+                f"{folder}: the {side} vocabulary differs from that of this run",
+                help=f"train on the same data with the same tokenizers, or with --init-from "
+                f"{folder}, which also copies the vocabularies",
+            )
+    model = task.build(config.model)
     load_weights(model, Path(folder) / "model.safetensors")
     return model.to(parallel.device()).eval().requires_grad_(False)
 

@@ -17,6 +17,7 @@ from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.threads import single_threaded_torch
 from regard.data.tensors.padded import Batch
+from regard.nn.fast import fast
 from regard.objectives import Context
 from regard.optim import gradient_noise
 from regard.optim.precision import MIN_SCALE, autocast, rescale
@@ -61,7 +62,9 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
 
     micro: the batches of this process. progress: finished fraction of the run.
     """
-    context = Context(progress, run.state.step, partial(decode, run))
+    context = Context(
+        progress, run.state.step, partial(decode, run), run.task.rewards, run.state.objective
+    )
     single = parallel.world_size() == 1 and run.device.type == "cpu"
     # A batch that cannot be split is computed with torch's own threads inside each operation.
     threads = torch.get_num_threads() if single and not needs_batch(run.model) else 1
@@ -74,6 +77,7 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
         sums = _backward(run, micro, count, threads, context)
         parts = {name: value / count for name, value in sums.items()}
         loss = parts.pop("loss")
+        run.state.objective = run.config.objective.advance(run.state.objective, parts)
         norms = _gradients(run, loss, count, lr)
         norm = math.hypot(*norms.values())
         if math.isfinite(norm):
@@ -97,7 +101,7 @@ def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
     """Return the result of a search with the current model, in eval mode, without gradients."""
     run.model.eval()
     with parallel.unsharded(run.model), torch.no_grad():
-        results = search.run(run.model, request)
+        results = search.run(fast(run.model), request)
     run.model.train()
     return results
 

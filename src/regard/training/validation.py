@@ -29,6 +29,7 @@ from regard.views.report import update_report
 
 PROBE_EXAMPLES = 32  # to estimate the duration of a validation
 FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
+MIN_REPORT_SECONDS = 1.0  # between reports of a run that validates very often
 MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
 
@@ -74,7 +75,9 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
         append(run.folder, "metrics.jsonl", record)
         for sample in samples:
             append(run.folder, "samples.jsonl", {"step": state.step, **sample})
-        update_report(run.folder)
+        if run.reported_at is None or state.seconds - run.reported_at >= MIN_REPORT_SECONDS:
+            run.reported_at = state.seconds
+            update_report(run.folder)
     return ValidationResult(result, examples, saved, samples=samples)
 
 

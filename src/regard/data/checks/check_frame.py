@@ -12,10 +12,27 @@ MAX_LISTED = 40  # labels listed in the report
 
 
 @dataclass
+class MediaStats(ABC):
+    """Base class for statistics of sources in files, such as images."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, str]]:
+        """Return names and values for the full report."""
+
+    @abstractmethod
+    def warnings(self) -> list[str]:
+        """Return messages for the user, which include copies of train in dev."""
+
+
+@dataclass
 class DataCheck(ABC):
-    """Base class for the result of a data check. warnings: messages for the user."""
+    """Base class for the result of a data check. warnings: messages for the user.
+
+    media: statistics of sources in files, such as images; None for other sources.
+    """
 
     warnings: list[str] = field(default_factory=list, kw_only=True)
+    media: MediaStats | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def summary(self) -> list[str]:
@@ -28,6 +45,8 @@ class DataCheck(ABC):
     def as_dict(self) -> dict[str, object]:
         """Return all results for JSON; warnings come last."""
         found = asdict(self)
+        media = found.pop("media")
+        found |= {} if media is None else {"media": media}
         found["warnings"] = found.pop("warnings")
         return found
 

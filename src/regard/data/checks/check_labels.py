@@ -11,6 +11,7 @@ import numpy as np
 
 from regard.data.checks.check_frame import (
     DataCheck,
+    MediaStats,
     label_lines,
     label_warnings,
     length_rows,
@@ -25,7 +26,7 @@ class LabelCheck(DataCheck):
     """The result of checking labeled examples."""
 
     examples: int
-    unit: str  # texts or vectors
+    unit: str  # plural noun for sources, such as texts
     lengths: dict[int, int]  # percentile to characters per text or numbers per vector
     labels: dict[str, int]
     multilabel: int  # examples with several labels or none
@@ -46,7 +47,7 @@ class LabelCheck(DataCheck):
     def sections(self) -> list[list[str]]:
         rows = [
             (f"train {self.unit}", f"{self.examples:,}"),
-            *length_rows(self.lengths),
+            *(self.media.rows() if self.media else length_rows(self.lengths)),
             ("several or no labels", f"{self.multilabel:,}"),
             ("duplicates", f"{self.duplicates:,}"),
             ("contradictory labels", f"{self.contradictions:,} {self.unit}"),
@@ -57,11 +58,16 @@ class LabelCheck(DataCheck):
 
 
 def check_labels(
-    train: Sequence[Pair], dev: Sequence[Pair], unknown: Callable[[Any], tuple[str, ...]]
+    train: Sequence[Pair],
+    dev: Sequence[Pair],
+    unknown: Callable[[Any], tuple[str, ...]],
+    unit: str,
+    media: MediaStats | None = None,
 ) -> LabelCheck:
     """Check labeled training and dev examples.
 
-    unknown: returns the out-of-vocabulary tokens of a source.
+    unknown: returns the out-of-vocabulary tokens of a source. unit: plural noun for sources.
+    media: statistics of sources in files, if they are.
     """
     labels = Counter(label for pair in train for label in pair.target)
     targets_of: dict[Any, set[Any]] = {}
@@ -70,7 +76,8 @@ def check_labels(
     unseen = Counter(label for pair in dev for label in pair.target if label not in labels)
     found = LabelCheck(
         examples=len(train),
-        unit="texts" if isinstance(train[0].source, str) else "vectors",
+        unit=unit,
+        media=media,
         lengths=percentiles(len(pair.source) for pair in train),
         labels=dict(labels.most_common()),
         multilabel=sum(len(pair.target) != 1 for pair in train),
@@ -115,19 +122,25 @@ class NumberCheck(DataCheck):
     def sections(self) -> list[list[str]]:
         rows = [
             (f"train {self.unit}", f"{self.examples:,}"),
-            *length_rows(self.lengths),
+            *(self.media.rows() if self.media else length_rows(self.lengths)),
             (f"dev {self.unit}", f"{self.dev_examples:,}, {self.overlap:,} also in train"),
         ]
         return [table(rows), self._targets()]
 
 
-def check_numbers(train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
-    """Check the training and dev set of a regression task."""
+def check_numbers(
+    train: Sequence[Pair], dev: Sequence[Pair], unit: str, media: MediaStats | None = None
+) -> NumberCheck:
+    """Check the training and dev set of a regression task.
+
+    unit: plural noun for sources. media: statistics of sources in files, if they are.
+    """
     numbers = np.array([pair.target for pair in train], np.float64)
     seen = {pair.source for pair in train}
     found = NumberCheck(
         examples=len(train),
-        unit="texts" if isinstance(train[0].source, str) else "vectors",
+        unit=unit,
+        media=media,
         lengths=percentiles(len(pair.source) for pair in train),
         dev_examples=len(dev),
         overlap=sum(pair.source in seen for pair in dev),
@@ -153,7 +166,9 @@ def check_numbers(train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
 
 
 def _overlap(found: LabelCheck | NumberCheck) -> list[str]:
-    """Return a warning if dev examples also occur in train."""
+    """Return warnings about the sources, one of them if dev examples also occur in train."""
+    if found.media:
+        return found.media.warnings()
     count = f"{found.overlap:,} of {found.dev_examples:,}"
     warning = f"{count} dev {found.unit} also occur in train (data leakage)"
     return [warning] if found.overlap else []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.data.checks.check_frame import DataCheck
+from regard.data.checks.check_frame import DataCheck, MediaStats, table
 
 PERCENTILES = (50, 99, 100)
 
@@ -23,14 +23,16 @@ class SourceCheck(DataCheck):
     target_lengths: dict[int, int]
 
     def lines(self) -> list[str]:
-        """Return the summary and the warnings, because there are no sections."""
-        return self.short()
+        """Return the summary, the warnings and the sections."""
+        return [*self.short(), *(line for section in self.sections() for line in section)]
 
     def sections(self) -> list[list[str]]:
-        return []
+        return [["", *table(self.media.rows())]] if self.media else []
 
     def summary(self) -> list[str]:
         sides = {f"source: {self.source}": self.source_lengths, "target": self.target_lengths}
+        if self.media:  # each source is one position
+            sides = {"target": self.target_lengths}
         return [
             f"train {self.pairs:,} pairs, dev {self.dev_pairs:,}",
             *(
@@ -40,9 +42,17 @@ class SourceCheck(DataCheck):
         ]
 
 
-def check_sources(kind: str, lengths: np.ndarray, dev_pairs: int) -> SourceCheck:
-    """Return the check of pairs. kind: kind of source. lengths: (N, 2), source and target."""
+def check_sources(
+    kind: str, lengths: np.ndarray, dev_pairs: int, media: MediaStats | None = None
+) -> SourceCheck:
+    """Return the check of pairs. kind: kind of source. lengths: (N, 2), source and target.
+
+    media: statistics of sources in files, if they are.
+    """
     source, target = (
         {p: int(np.percentile(side, p, method="lower")) for p in PERCENTILES} for side in lengths.T
     )
-    return SourceCheck(len(lengths), dev_pairs, kind, source, target)
+    warnings = media.warnings() if media else []
+    return SourceCheck(
+        len(lengths), dev_pairs, kind, source, target, media=media, warnings=warnings
+    )

@@ -14,7 +14,7 @@ import torch
 
 from regard.data.corpus.order import batch_order
 from regard.data.corpus.ragged import Ragged, Rows
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, Padded
 
 
 class Corpus(ABC):
@@ -115,6 +115,20 @@ class TagCorpus(SourceCorpus):
     def batch(self, rows: np.ndarray) -> Batch:
         weight = _tensor(self.weight, rows)
         return Batch(self.source.pad(rows), self.target.pad(rows), weight=weight)
+
+
+@dataclass(frozen=True)
+class NodeCorpus(SourceCorpus):
+    """Graphs with a label per node. target: class ids; negative for nodes without a label."""
+
+    target: Ragged
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """Return the graphs with all their nodes. The weight (B, S) of unlabeled nodes is 0."""
+        found = self.target.pad(rows)
+        weight = (found.mask & (found.data >= 0)).float()
+        target = Padded(found.data.clamp(min=0), found.mask)
+        return Batch(self.source.pad(rows), target, weight=weight)
 
 
 @dataclass(frozen=True)

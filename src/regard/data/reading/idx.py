@@ -15,7 +15,15 @@ from typing import BinaryIO
 import numpy as np
 
 from regard.core.errors import UserError
-from regard.data.reading.image_arrays import array_pairs, check_bytes, check_shape, to_images
+from regard.data.reading.image_arrays import (
+    IMAGES,
+    NpzArrays,
+    array_pairs,
+    check_bytes,
+    check_shape,
+    is_npz,
+    to_images,
+)
 from regard.data.reading.images import Image
 from regard.data.reading.lines import missing_file, open_bytes, readable_os_errors
 from regard.data.reading.read import Pairs
@@ -100,6 +108,18 @@ class IdxFile:
     def images(self) -> tuple[list[Image], list[str]]:
         """Return the images, and notes."""
         return to_images(self.read(), self.path, Path(self.path).name)
+
+
+def read_arrays(path: str, column: str | None) -> tuple[list[Image], list[str]]:
+    """Return the images of an NPZ or IDX file without their targets, and notes.
+
+    column: name of the array in an NPZ file.
+    """
+    if not is_npz(path):
+        return IdxFile(path, images=True).images()
+    arrays = NpzArrays(path)
+    known = column if column in arrays.names else None
+    return arrays.images(arrays.find(known, IMAGES))
 
 
 def read_idx(source: str, target: str) -> Pairs:

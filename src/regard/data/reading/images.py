@@ -33,13 +33,15 @@ GRAYSCALE = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")  # modes of 
 class Image(MediaSource):
     """A source that is an image: pixels (H, W, C), uint8, and a name for messages.
 
-    Two images with the same pixels are equal, whatever their names.
+    changes: what was converted when it was read. Two images with the same pixels are equal,
+    whatever their names.
     """
 
-    def __init__(self, pixels: np.ndarray, name: str) -> None:
+    def __init__(self, pixels: np.ndarray, name: str, changes: tuple[str, ...] = ()) -> None:
         assert pixels.ndim == 3 and pixels.dtype == np.uint8
         self.pixels = pixels
         self.name = name
+        self.changes = changes
 
     @cached_property
     def digest(self) -> bytes:
@@ -136,13 +138,13 @@ def decode_image(
     Size and format are checked before pixels are decoded. changes: counts what was converted.
     media: the MIME type that the file must have.
     """
-    changes = Counter() if changes is None else changes
+    found: Counter[str] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the size is checked here
         opened = open_image(data, name, media)
-        _count_mislabeled(opened.format, name, changes)
+        _count_mislabeled(opened.format, name, found)
         try:
-            return Image(_pixels(opened, changes), name)
+            pixels = _pixels(opened, found)
         except MemoryError:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error
@@ -150,6 +152,9 @@ def decode_image(
                 f"{name}: corrupted or truncated {opened.format} file: {error}",
                 help="copy or export the image again",
             ) from None
+    if changes is not None:
+        changes.update(found)
+    return Image(pixels, name, tuple(found))
 
 
 def open_image(data: bytes, name: str, media: str | None = None) -> Any:
@@ -257,13 +262,16 @@ def _scale_down(values: np.ndarray, mode: str, changes: Counter[str]) -> np.ndar
 def convert(image: Image, size: tuple[int, int], channels: int) -> Image:
     """Return an image resized to (height, width), as grayscale (1 channel) or RGB (3)."""
     pillow = import_pillow(image.name)
-    pixels = image.pixels
+    pixels, changes = image.pixels, list(image.changes)
     if pixels.shape[2] in (2, 4):  # without alpha
         pixels = pixels[..., :-1]
     opened = pillow.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
     if channels != pixels.shape[2]:
-        opened = opened.convert("L" if channels == 1 else "RGB")
+        mode = "L" if channels == 1 else "RGB"
+        opened = opened.convert(mode)
+        changes.append(f"images converted to {'grayscale' if channels == 1 else mode}")
     if pixels.shape[:2] != size:
         opened = opened.resize(size[::-1], pillow.Resampling.BILINEAR)
+        changes.append(f"images resized to {size[0]}x{size[1]}")
     found = np.asarray(opened, np.uint8)
-    return Image(found[..., None] if found.ndim == 2 else found, image.name)
+    return Image(found[..., None] if found.ndim == 2 else found, image.name, tuple(changes))

@@ -61,6 +61,15 @@ def folder_medium(folder: str, media: Sequence[Medium]) -> Medium | None:
     return max(media, key=lambda medium: counts[medium.name]) if counts else None
 
 
+def split_files(folder: str, medium: Medium) -> tuple[list[Path], list[Path]]:
+    """Return the files of a medium in a folder and its subfolders, and the other files."""
+    files: list[Path] = []
+    others: list[Path] = []
+    for path in list_files(folder):
+        (files if _is_of(medium, path) else others).append(path)
+    return files, others
+
+
 def _is_of(medium: Medium, path: Path) -> bool:
     """Return whether a file is of a medium. Hidden files, such as `._a.png`, are not."""
     return not path.name.startswith(".") and path.is_file() and medium.recognizes(str(path))

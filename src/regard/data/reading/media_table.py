@@ -83,6 +83,24 @@ def resolve(table: str, value: str) -> Path:
     return Path(table).parent / value.strip()
 
 
+def locate(line: str, table: str) -> Path:
+    """Return the existing file that a line of a list of files names.
+
+    Paths are relative to the folder of the list; in standard input (`-`), to the current folder.
+    """
+    if not line.strip():
+        raise UserError("expected the name of a file, found nothing")
+    path = resolve(table, line)
+    if not path.exists() and Path(line.strip()).exists():
+        raise UserError(
+            f"{path}: no such file",
+            help=f"paths are relative to the folder of the list, {Path(table).parent.resolve()}; "
+            f"{line.strip()} exists relative to the current folder: move the list there, or pass "
+            "it as --input -",
+        )
+    return path
+
+
 def read_table(pairs: Pairs, medium: Medium, prepare: Prepare) -> Pairs:
     """Return the pairs of a table with the sources in the files that it names."""
     files = {}

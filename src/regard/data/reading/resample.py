@@ -46,7 +46,7 @@ def resample_values(values: np.ndarray, old: int, new: int) -> np.ndarray:
         first = phase * old // new
         some = len(range(phase, count, new))
         weights = _weights(np.arange(-reach, reach + 1) - phase * old / new + first, old, new)
-        out[phase::new] = taps[first :: old][:some] @ weights
+        out[phase::new] = taps[first::old][:some] @ weights
     return out
 
 

@@ -114,7 +114,9 @@ def from_array(array: Any, rate: Any, name: str) -> Sound:
     """Return the sound of an array (T,) or (T, C): 16-bit integers, or floats from -1 to 1."""
     samples = np.asarray(array)
     rate = check_rate(rate, name)
-    if samples.ndim not in (1, 2) or (samples.ndim == 2 and not 0 < samples.shape[1] <= MAX_CHANNELS):
+    if samples.ndim not in (1, 2) or (
+        samples.ndim == 2 and not 0 < samples.shape[1] <= MAX_CHANNELS
+    ):
         raise UserError(
             f"{name}: expected samples (T,) or (T, channels), found shape {samples.shape}",
             help="pass one array per recording; channels are the last dimension",

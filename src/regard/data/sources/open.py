@@ -209,7 +209,7 @@ def open_test(
             f"--split {spec.split}: no column of splits", help="add --split-column COLUMN"
         )
     pairs = read(spec)
-    if spec.split_column:
+    if spec.split_column and not spec.edges:  # graphs are read with their splits
         pairs = keep_split(pairs, read_splits(spec.data or "-", spec.split_column), spec.split)
     check_line_lengths(pairs)
     return pairs.pairs, pairs.notes

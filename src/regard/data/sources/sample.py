@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from regard.core.limits import memory_limit
+from regard.data.reading.graph import Graph
 from regard.data.reading.media_source import MediaSource
 from regard.data.reading.read import Pair
 from regard.data.sources.large import PairSubset, base_and_rows, large_base
@@ -54,7 +55,9 @@ def bounded_sample(pairs: Sequence[Pair], max_pairs: int, max_characters: int) -
 
 
 def side_size(side: Any) -> int:
-    """Return the number of characters of a source or target; of a vector or file, the numbers."""
-    if isinstance(side, str | MediaSource):
+    """Return the number of characters of a source or target; of a vector or file, the numbers;
+    of a graph, the nodes.
+    """
+    if isinstance(side, str | MediaSource | Graph):
         return len(side)
     return sum(len(part) if isinstance(part, str) else 1 for part in side)

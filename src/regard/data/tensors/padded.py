@@ -4,6 +4,7 @@ A row is one example of a batch. B rows, S source length, T target length, D wid
 U entries of a shared table, E edges, V vocabulary, C classes or target numbers.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +19,13 @@ class Edges(NamedTuple):
     """Sparse edges of graphs, one graph per row.
 
     ends: (3, E), the row, start position and end position of each edge. kind: (E,), type ids.
+    order: (E,), the edges sorted by row and start position, if known; then `ends` is sorted by row
+    and end position.
     """
 
     ends: Tensor
     kind: Tensor
+    order: Tensor | None = None
 
     def take(self, rows: Tensor, count: int) -> "Edges":
         """Return the edges of the rows with these distinct indices, out of `count` rows."""
@@ -31,6 +35,17 @@ class Edges(NamedTuple):
         kept = here >= 0
         ends = torch.stack([here, self.ends[1], self.ends[2]])
         return Edges(ends[:, kept], self.kind[kept])
+
+    @classmethod
+    def join(cls, graphs: Sequence["Edges"]) -> "Edges":
+        """Return the edges of several batches of one row each, as rows of one batch."""
+        starts = np.cumsum([0, *(len(graph.kind) for graph in graphs[:-1])]).tolist()
+        ends, orders = [], []
+        for row, (graph, start) in enumerate(zip(graphs, starts, strict=True)):
+            ends.append(torch.cat([torch.full_like(graph.ends[:1], row), graph.ends[1:]]))
+            orders += [] if graph.order is None else [graph.order + start]
+        order = torch.cat(orders) if len(orders) == len(graphs) else None
+        return cls(torch.cat(ends, 1), torch.cat([graph.kind for graph in graphs]), order)
 
     def copies(self, count: int) -> "Edges":
         """Return the edges of a single row, repeated for `count` equal rows."""
@@ -114,7 +129,7 @@ class Batch(NamedTuple):
 
     source: the input. target: the output sequence; in a `PairCorpus`, each row ends with EOS.
     labels: one target per row, (B,) classes or (B, C) numbers.
-    weight: (B,), weight of each row in the loss. before: (B,), the token before each target.
+    weight: (B,) or (B, S), weight of each row, or of each position, in the loss. before: (B,), the token before each target.
     carry: the model state after the previous batch. prepared: tensors that the objective added,
     with B as first dimension.
     """

@@ -14,6 +14,7 @@ from regard.core.errors import UserError, info
 from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
+from regard.inputs.input import NamedSources
 from regard.storage.run_files import trained_on
 from regard.tasks.task import Task
 from regard.tasks.values import Constraints, InputItem
@@ -27,7 +28,7 @@ def text_items(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
     for text in texts:  # Python decodes bytes that are not UTF-8 as lone surrogates
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
-    return iter([InputItem(task.parse(text), text) for text in texts])
+    return (InputItem(task.parse(text), text, name=_name(task, text)) for text in texts)
 
 
 def file_items(
@@ -42,6 +43,8 @@ def file_items(
     """
     task: Task = predictor.task
     if task.by_line:
+        if found := read_named(predictor, input, columns):
+            return named_items(found, quiet)
         if any(columns):
             raise UserError("--source-column, --target-column: only supported for task tag")
         return (_line_item(task, input, *row) for row in enumerate(_lines(input), 1))
@@ -54,10 +57,34 @@ def file_items(
     return items
 
 
+def read_named(
+    predictor: Any, input: str, columns: tuple[str | None, str | None]
+) -> NamedSources | None:
+    """Return the sources in an input that is no text, such as a folder; None for lines."""
+    if input == "-":
+        return None
+    column = columns[0] or trained_on(predictor.folder).get("source_column")
+    found: NamedSources | None = predictor.task.source.read_file(input, column)
+    return found
+
+
+def named_items(found: NamedSources, quiet: bool) -> Iterator[InputItem]:
+    """Return an item per source of an input that is no text. quiet: do not print notes."""
+    for note in () if quiet else found.notes:
+        info(note)
+    return (InputItem(found.read(name), name, name=name) for name in found.names)
+
+
+def _name(task: Task, text: str) -> str:
+    """Return the text if it only names its source; empty if it is the source."""
+    return "" if task.source.written else text
+
+
 def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
     """Return the item of a line. UserErrors name the file and the line number."""
     try:
-        return InputItem(task.parse(line), line)
+        source = task.parse(task.source.locate(line, input))
+        return InputItem(source, line, name=_name(task, line))
     except UserError as error:
         raise error.at(f"{show_path(input)} line {number}") from error
 

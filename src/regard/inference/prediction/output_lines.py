@@ -39,31 +39,36 @@ class OutputFormat:
         """Format a prediction, line ends included.
 
         An n-best list has one line per output: score, tab, text. Outputs without a score have only
-        the text. Line ends inside a text are escaped, except in JSON. source_tokens: returns the
-        tokens of a source, for alignments.
+        the text. The name of the source, if it has one, and a tab come first. Line ends inside a
+        text are escaped, except in JSON. source_tokens: returns the tokens of a source, for
+        alignments.
         """
         if self.json_lines:
             blank = item.render is not None and not item.source
-            return "" if blank else _json(self._record(item.source, found, source_tokens))
+            return "" if blank else _json(self._record(item, found, source_tokens))
         if item.render is not None:
             return item.render(found)
+        name = f"{one_line(item.name)}\t" if item.name else ""
         if self.nbest == 1:
-            return f"{one_line(found.text)}\n"
+            return f"{name}{one_line(found.text)}\n"
         scores = ["" if one.score is None else f"{one.score:.4f}\t" for one in found.nbest]
         texts = [one_line(one.text) for one in found.nbest]
-        return "".join(f"{s}{text}\n" for s, text in zip(scores, texts, strict=True))
+        return "".join(f"{name}{s}{text}\n" for s, text in zip(scores, texts, strict=True))
 
     def _record(
-        self, source: Any, found: Prediction, source_tokens: SourceTokens
+        self, item: InputItem, found: Prediction, source_tokens: SourceTokens
     ) -> dict[str, Any]:
         """Return the JSON object for a source and its prediction."""
+        source = item.source
         tagged = isinstance(source, tuple)
         brief = self._brief_fields()
         nbest = ("nbest",) if self.nbest > 1 else ()
         confidences = ("confidences",) if tagged else ()
         rest = ("probabilities", "confidence", *confidences, "unknown_tokens", "folded")
         fields = ("prediction", *brief[1:], *nbest, *rest)
-        record = {"source": source} | found.as_dict(fields, brief, None, eos=not tagged)
+        record = {"source": item.name or source} | found.as_dict(
+            fields, brief, None, eos=not tagged
+        )
         if self.alignment:
             record["source_tokens"] = source_tokens(source)
             record |= found.as_dict(("alignment",), digits=4)

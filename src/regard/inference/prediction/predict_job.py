@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,8 @@ from regard.inference.prediction.input_items import (
     file_items,
     is_regular_file,
     json_items,
+    named_items,
+    read_named,
     text_items,
 )
 from regard.inference.prediction.partial_file import PartialOutput
@@ -29,6 +32,7 @@ from regard.inference.prediction.shards import Shard
 from regard.inference.prediction.sink import StreamOutput, open_output
 from regard.inference.prediction.windows import fixed_windows, live_windows
 from regard.inference.predictor import Predictor
+from regard.inputs.input import NamedSources
 from regard.search.constrained import ConstraintsNotMet
 from regard.tasks.batches import PredictWork
 from regard.tasks.values import Constraints, InputItem
@@ -46,11 +50,20 @@ def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> 
         job.stream_texts()
         job.warnings.print()
         return
+    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
+    run_job(job, shard, fingerprint)
+
+
+def run_job(job: "PredictJob", shard: Shard, fingerprint: Callable[[], dict[str, Any]]) -> None:
+    """Predict a shard of the items of a job, and write the predictions to its output.
+
+    fingerprint: returns everything that determines the output.
+    """
+    options = job.options
     first, end = job.bounds(shard) if shard.count > 1 else (0, None)
     items = islice(job.items(), first, end)
-    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
     with open_output(
-        options.output, fingerprint, job.warnings, options.force, predictor.engine
+        options.output, fingerprint, job.warnings, options.force, job.predictor.engine
     ) as sink:
         if isinstance(sink, PartialOutput):
             sink.skip(items, show_path(options.input))
@@ -67,6 +80,14 @@ class PredictJob:
     search: Any
     warnings: PredictionWarnings = field(default_factory=PredictionWarnings)
 
+    @cached_property
+    def named(self) -> NamedSources | None:
+        """The sources of an input that has no lines of text, such as a folder of images."""
+        options = self.options
+        if options.texts or options.input_json or not self.predictor.task.by_line:
+            return None
+        return read_named(self.predictor, options.input, options.columns)
+
     def items(self, quiet: bool = False) -> Iterator[InputItem]:
         """Return the items of the entire input, not only of one shard."""
         options, task = self.options, self.predictor.task
@@ -74,17 +95,21 @@ class PredictJob:
             return text_items(task, options.texts)
         if options.input_json:
             return json_items(task, options.input, options.constraints)
+        if self.named is not None:
+            return named_items(self.named, quiet)
         return file_items(self.predictor, options.input, options.columns, quiet)
 
     def bounds(self, shard: Shard) -> tuple[int, int]:
         """Return the half-open range of source indices of a shard."""
         options = self.options
-        if not options.texts and not is_regular_file(options.input):
+        if not (options.texts or self.named) and not is_regular_file(options.input):
             where = "--shard" if options.shard else "several processes"
             raise UserError(
                 f"{where}: cannot shard a pipe of unknown length ({show_path(options.input)})",
                 help="use --input FILE",
             )
+        if self.named is not None:
+            return shard.bounds(len(self.named.names))
         if options.texts or not self.predictor.task.by_line:
             return shard.bounds(sum(1 for _ in self.items(quiet=True)))
         return shard.bounds(count_lines(options.input))
@@ -92,8 +117,8 @@ class PredictJob:
     def count(self) -> int | None:
         """Return the number of sources; None if counting is impossible or slow."""
         path = self.options.input
-        if self.options.texts:
-            return len(self.options.texts)
+        if self.options.texts or self.named:
+            return len(self.options.texts or self.named.names)
         short = is_regular_file(path) and os.path.getsize(path) <= MAX_COUNTED
         return count_lines(path) if short and self.predictor.task.by_line else None
 
@@ -109,7 +134,7 @@ class PredictJob:
         first, end: half-open range of source indices of this shard (end None: all).
         """
         options, streamed = self.options, isinstance(sink, StreamOutput)
-        fixed = not streamed or options.texts or is_regular_file(options.input)
+        fixed = not streamed or options.texts or self.named or is_regular_file(options.input)
         windows = fixed_windows(items, sink.done) if fixed else live_windows(items)
         index = first + sink.done
         unit = "lines" if self.predictor.task.by_line else "sentences"
@@ -150,7 +175,8 @@ class PredictJob:
             text = repr(window[error.row].text)
             line = f"{show_path(options.input)} line {first + error.row + 1}"
             raise ConstraintsNotMet(error.row, text if options.texts else line) from error
-        for prediction in found:
+        for item, prediction in zip(window, found, strict=True):
+            self.warnings.add_source(item.source)
             self.warnings.add(prediction)
         tokens = self.predictor.task.source.names
         return [format.line(item, one, tokens) for item, one in zip(window, found, strict=True)]
@@ -167,7 +193,7 @@ class PredictJob:
         for _, _, prediction in found[:1]:
             self.warnings.add(prediction)
         on_progress(1)
-        return format.format_alternatives(item.source, constraints.prefix, found)
+        return format.format_alternatives(item.name or item.source, constraints.prefix, found)
 
     def stream_texts(self) -> None:
         """Print each text of the command line with its continuation, piece by piece."""

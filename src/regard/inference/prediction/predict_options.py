@@ -24,7 +24,8 @@ class PredictOptions:
     texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
-    "search.key=value". ensemble: folders of further models, averaged with the first. columns:
+    "search.key=value". ensemble: folders of further models, averaged with the first.
+    rescore: folder of a model that ranks the hypotheses, with its weight. columns:
     source and target column of tagger files. shard: "K/N". force: overwrite the output file, and
     discard partial output.
     """
@@ -39,6 +40,8 @@ class PredictOptions:
     search: dict[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     ensemble: tuple[str, ...] = ()
+    rescore: str | None = None
+    rescore_weight: float = 1.0
     engine: str | None = None
     quantize: str | None = None
     shortlist: bool | Path = False
@@ -62,6 +65,8 @@ class PredictOptions:
         format, task, abilities = self.format, predictor.task, predictor.abilities
         if format.nbest > 1 and "nbest" not in abilities:
             raise UserError(f"--nbest: not supported for task {task.kind}")
+        if self.rescore and (format.alignment or format.alternatives):
+            raise UserError("--rescore: not supported with --alignments or --alternatives")
         special = self.input_json or format.alignment or format.alternatives > 0
         if special or self.constraints != Constraints():
             if "constraints" not in abilities:
@@ -76,6 +81,12 @@ class PredictOptions:
                 help="use --input FILE, or pipe JSON lines in",
             )
 
+    def _rescoring(self) -> dict[str, Any]:
+        """Return what rescoring adds to the fingerprint."""
+        if self.rescore is None:
+            return {}
+        return {"rescore": [model_digest(Path(self.rescore)), self.rescore_weight]}
+
     def fingerprint(self, shard: Shard, search: Any) -> dict[str, Any]:
         """Return everything that determines the output: search options, model digests and so on.
 
@@ -86,6 +97,7 @@ class PredictOptions:
         return {
             "model": model_digest(Path(self.model)),
             "ensemble": [model_digest(Path(name)) for name in self.ensemble],
+            **self._rescoring(),
             "engine": {"name": self.engine, "quantize": self.quantize},
             "shortlist": short and file_digest(short),
             "search": search.model_dump(mode="json"),

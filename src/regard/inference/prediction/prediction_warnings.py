@@ -14,19 +14,25 @@ MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens that are printed, an
 class PredictionWarnings:
     """Counts of unknown tokens, folded characters and truncated predictions, printed at the end.
 
-    folded: the number of sources with each change, such as `A → a`.
+    folded: the number of sources with each change, such as `A → a`. converted: the number of
+    sources, such as images, with each conversion.
     """
 
     unknown_tokens: Counter[str] = field(default_factory=Counter)  # at most MAX_KEPT tokens
     num_unknown: int = 0
     num_truncated: int = 0
     folded: Counter[str] = field(default_factory=Counter)
+    converted: Counter[str] = field(default_factory=Counter)
 
     def add(self, prediction: Prediction) -> None:
         """Count the unknown tokens and the truncation of one prediction."""
         self.num_truncated += prediction.truncated
         self.folded.update(prediction.folded)
         self.add_unknown(prediction.unknown_tokens)
+
+    def add_source(self, source: Any) -> None:
+        """Count what was converted when a source was read."""
+        self.converted.update(getattr(source, "changes", ()))
 
     def add_unknown(self, tokens: tuple[str, ...]) -> None:
         """Count unknown tokens."""
@@ -39,12 +45,14 @@ class PredictionWarnings:
         """Return the counts for `restore`, ready for JSON."""
         frequent = dict(self.unknown_tokens.most_common(MAX_SHOWN))
         counts = {"unknown": self.num_unknown, "truncated": self.num_truncated}
-        return {"tokens": frequent, "folded": dict(self.folded), **counts}
+        changes = {"folded": dict(self.folded), "converted": dict(self.converted)}
+        return {"tokens": frequent, **changes, **counts}
 
     def restore(self, record: dict[str, Any]) -> None:
         """Add the counts that another process recorded."""
         self.unknown_tokens.update(record["tokens"])
         self.folded.update(record.get("folded", {}))
+        self.converted.update(record.get("converted", {}))
         self.num_unknown += record["unknown"]
         self.num_truncated += record["truncated"]
 
@@ -70,6 +78,8 @@ class PredictionWarnings:
                 "characters that the training data does not have were read as: "
                 f"{', '.join(changes)}{more}"
             )
+        for change, count in self.converted.items():
+            info(f"{change}: {count:,}")
         if self.num_truncated:
             warn(f"{_count(self.num_truncated, 'prediction')} truncated at the maximum length")
 

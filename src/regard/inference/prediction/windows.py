@@ -8,6 +8,7 @@ from regard.tasks.values import InputItem
 
 MIN_ITEMS, MAX_ITEMS = 256, 4096  # items per window: small at first, for early output
 MAX_CHARS = 2_000_000  # approximate maximum characters per window, for long lines
+BYTES_PER_CHARACTER = 32  # of images: a window has at most 64 MB
 
 
 def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[InputItem]]:
@@ -22,7 +23,7 @@ def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[I
     try:
         for item in items:
             window.append(item)
-            size += len(item.text)
+            size += item_size(item)
             if len(window) == window_size(start) or size >= MAX_CHARS:
                 yield window
                 start, window, size = start + len(window), [], 0
@@ -32,6 +33,11 @@ def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[I
         raise
     if window:
         yield window
+
+
+def item_size(item: InputItem) -> int:
+    """Return the characters of an item; for images, a number that bounds their memory."""
+    return len(item.text) + getattr(item.source, "nbytes", 0) // BYTES_PER_CHARACTER
 
 
 def window_size(start: int) -> int:
@@ -58,7 +64,7 @@ def live_windows(items: Iterator[InputItem]) -> Iterator[list[InputItem]]:
         item = pending.get()
         while isinstance(item, InputItem):
             window.append(item)
-            size += len(item.text)
+            size += item_size(item)
             if len(window) == MAX_ITEMS or size >= MAX_CHARS or pending.empty():
                 break
             item = pending.get()

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from regard.core.errors import UserError
+from regard.nn.capture_hooks import record_filters
 from regard.nn.convolution.block import (
     Activate,
     BlockOptions,
@@ -42,6 +43,7 @@ class ConvLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the maps (B, C', H', W')."""
+        record_filters(self, lambda: self.conv.weight.permute(0, 2, 3, 1))
         return self.activation(self.norm(self.conv(x)))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from regard.nn.capture_hooks import record_hidden
+from regard.nn.capture_hooks import record_maps
 from regard.nn.convolution.block import BlockOptions, build_blocks, trace_blocks
 from regard.nn.convolution.conv import Conv
 from regard.nn.convolution.residual import ResidualOptions
@@ -18,6 +18,7 @@ class BlockStack(nn.Module):
 
     def __init__(self, blocks: Sequence[BlockOptions], shape: MapShape) -> None:
         super().__init__()
+        self.layers = network_layers(blocks, shape)  # as `regard describe` prints them
         self.blocks = build_blocks(blocks, shape)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -25,7 +26,7 @@ class BlockStack(nn.Module):
         x = images.permute(0, 3, 1, 2)  # channels last in memory, which is faster
         for block in self.blocks:
             x = block(x)
-            record_hidden(block, x.permute(0, 2, 3, 1).flatten(1, 2))
+            x = record_maps(block, x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
         return x.permute(0, 2, 3, 1)
 
 

@@ -8,6 +8,8 @@ from regard.nn.kernels.additive import AdditiveScores
 from regard.nn.kernels.bigbird import BigBird
 from regard.nn.kernels.block import Block
 from regard.nn.kernels.convolution import Convolution
+from regard.nn.kernels.distances import Distances
+from regard.nn.kernels.edges import EdgeAttentionOptions
 from regard.nn.kernels.linear import Linear
 from regard.nn.kernels.linformer import Linformer
 from regard.nn.kernels.local import Local
@@ -37,6 +39,8 @@ Attention = Annotated[
     | TopK
     | Relu
     | AdditiveScores
-    | Convolution,
+    | Convolution
+    | EdgeAttentionOptions
+    | Distances,
     Field(discriminator="kind"),
 ]

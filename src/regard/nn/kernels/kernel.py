@@ -33,11 +33,15 @@ class Supports(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The sizes of a kernel. causal: whether it masks the future, whatever the other masks."""
+    """The sizes of a kernel. causal: whether it masks the future, whatever the other masks.
+
+    relations: kinds of the edges of input graphs; 0: edges have no kind.
+    """
 
     width: int
     heads: int
     causal: bool
+    relations: int = 0
 
 
 class AttentionMask(NamedTuple):
@@ -46,7 +50,8 @@ class AttentionMask(NamedTuple):
     positions: the positional encoding. sentences: B.
     real: (B, S), True for keys that are not padding. None: no padding.
     bias: (B|1, H|1, S, S), part of the input, added to scores. edges: edges of an input graph.
-    at: the position of the first query. prepared: the result of `Kernel.prepare`.
+    at: the position of the first query. prepared: the result of `Kernel.prepare`. structure: that
+    of `Kernel.structure`.
     """
 
     positions: Position
@@ -56,6 +61,7 @@ class AttentionMask(NamedTuple):
     edges: Edges | None = None
     at: int = 0
     prepared: Any = None
+    structure: Any = None
 
 
 class Kernel(nn.Module, ABC):
@@ -91,6 +97,13 @@ class Kernel(nn.Module, ABC):
         new: T. like: a tensor with the dtype and device to use.
         """
         return None, None
+
+    def structure(self, edges: Edges | None, real: Tensor) -> Any:
+        """Return what all layers need of the edges of a batch (`mask.structure`).
+
+        Called once per forward pass of an encoder. real: (B, S), True unless padding.
+        """
+        return None
 
     @abstractmethod
     def forward(

@@ -55,9 +55,13 @@ def table_size(length: int, least: int = 256) -> int:
 
 
 class PositionOptions(Options):
-    """Base class of position options. rotates, biases: as in the `Position` that they build."""
+    """Base class of position options. rotates, biases: as in the `Position` that they build.
+
+    ordered: whether the encoding distinguishes positions.
+    """
 
     exports: ClassVar[frozenset[str]] = frozenset()
+    ordered: ClassVar[bool] = True
     rotates: ClassVar[bool] = False
     biases: ClassVar[bool] = False
     kind: str
@@ -75,6 +79,7 @@ class NoPositions(PositionOptions):
     """No positions: for inputs without order."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
+    ordered: ClassVar[bool] = False
     kind: Literal["none"] = "none"
 
     def build(self, width: int, heads: int, causal: bool = False) -> Position:

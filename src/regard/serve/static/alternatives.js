@@ -46,7 +46,7 @@
     element.replaceChildren(panel);
     try {
       const response = await app.api.json("alternatives", {
-        model: query.model.name, text: query.text, top: TOP,
+        model: query.model.name, ...app.sourceFields(query.text, query.model), top: TOP,
         constraints: { ...query.constraints, prefix: query.prefix }, search: query.search,
       }, signal);
       const rows = response.alternatives.map((one) => row(one, query, onSelect));

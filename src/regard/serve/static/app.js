@@ -18,18 +18,27 @@
 
   function state() {
     return {
-      text: $("text").value, compare: page.compare, target: page.inspector.target.value,
+      text: reads() && !app.hasFile($("text").value) ? "" : $("text").value, compare: page.compare, target: page.inspector.target.value,
       panes: page.panes.map((pane) => pane.value),
     };
   }
 
   function updateUrl() {
-    history.replaceState(null, "", app.fragment(state()));
+    history.replaceState(null, "", app.fragment({ ...state(), ...(reads() ? { text: "" } : {}) }));
   }
 
   const activePanes = () => (page.compare ? page.panes : page.panes.slice(0, 1));
 
+  const reads = () => app.readsFiles(page.panes[0].model);
+
   function drawExamples() {
+    page.files.show(page.panes[0].model);
+    for (const id of ["text", "examples", "keys"]) $(id).hidden = reads();
+    $("text-label").htmlFor = reads() ? "file" : "text";
+    if (reads()) {
+      $("text-label").textContent = regard.say("app.file");
+      return;
+    }
     const isPrompt = activePanes().every((pane) => pane.model.task === "language-model");
     $("text-label").textContent = regard.say(isPrompt ? "app.prompt" : "app.text");
     const texts = [...new Set(activePanes().flatMap((pane) => pane.model.examples))].slice(0, 3);
@@ -54,7 +63,7 @@
     const format = (value) => new Intl.NumberFormat(regard.language).format(value);
     $("count").textContent = isNear ? regard.say("app.count", { count: format(count), max: format(max) }) : "";
     $("count").classList.toggle("bad", Boolean(max) && count > max);
-    $("keys").hidden = isNear;
+    $("keys").hidden = isNear || reads();
   }
 
   function drawDifference() {
@@ -75,10 +84,10 @@
       const link = () => new URL(app.fragment(state()), location.href).href;
       return [
         ["text", regard.say("app.copy.text"), texts],
-        ["link", regard.say("app.copy.link"), link],
+        ...(reads() ? [] : [["link", regard.say("app.copy.link"), link]]),
         ["curl", "curl", each((body) => `${app.curlCommand("predict", body)}\n`)],
         ["python", "Python (urllib)", each((body) => app.urllibCode("predict", body))],
-        ["regard", "Python (regard)", each(app.regardCode)],
+        ...(reads() ? [] : [["regard", "Python (regard)", each(app.regardCode)]]),
       ];
     });
   }
@@ -114,9 +123,10 @@
   function run() {
     const text = $("text").value;
     if (!text.trim() && activePanes().some((pane) => pane.model.task !== "language-model")) {
-      app.announce(regard.say("app.empty"));
-      clear(regard.say("app.empty"));
-      $("text").focus();
+      const message = regard.say(reads() ? "app.file.empty" : "app.empty");
+      app.announce(message);
+      clear(message);
+      $(reads() ? "file" : "text").focus();
       return;
     }
     for (const pane of activePanes()) pane.clearStalePrefix(text);
@@ -132,7 +142,7 @@
     if (done.length < activePanes().length) return;
     const texts = done.map((pane) => pane.result.prediction.text);
     app.announce(texts.join("\n"));
-    app.addHistory(state(), texts);
+    if (!reads()) app.addHistory(state(), texts);
     if (page.inspector.data) page.inspector.run();
   }
 
@@ -143,7 +153,7 @@
     drawExamples();
     drawDifference();
     updateUrl();
-    if ($("text").value.trim()) run();
+    if (reads() ? app.hasFile($("text").value) : $("text").value.trim()) run();
   }
 
   function restore(saved) {
@@ -152,7 +162,7 @@
       .filter((name) => name && !names.includes(name));
     $("notice").replaceChildren(...missing.map((name) =>
       make("p", { class: "notice bad" }, regard.say("app.unknown.model", { name }))));
-    $("text").value = saved.text;
+    $("text").value = saved.text; // of a file: its name, if this page still has it
     page.inspector.target.value = saved.target;
     page.panes[1].models = page.models;
     page.panes.forEach((pane, index) => {
@@ -164,7 +174,7 @@
     page.inspector.clear();
     setCompare(saved.compare);
     drawCount();
-    if (saved.text && !missing.length) run();
+    if (saved.text && !missing.length && (!reads() || app.hasFile(saved.text))) run();
   }
 
   function addListeners() {
@@ -206,6 +216,10 @@
   }
 
   function build() {
+    page.files = new app.FileInput($("files"), (name) => {
+      $("text").value = name;
+      run();
+    });
     const options = { onChange, onResult, onBusy, maxNBest: page.limits.max_nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].defaults(page.models[1].name));

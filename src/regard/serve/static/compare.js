@@ -62,7 +62,7 @@
 
   // Restricts the second pane to the models of the task of the first one.
   app.matchTasks = (models, [first, second]) => {
-    second.models = models.filter((model) => model.task === first.model.task);
+    second.models = models.filter(({ task, reads }) => task === first.model.task && reads?.kind === first.model.reads?.kind);
     if (second.model) return second.draw();
     const other = second.models.find((model) => model !== first.model) || first.model;
     return second.set(second.defaults(other.name));

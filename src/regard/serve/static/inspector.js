@@ -27,7 +27,7 @@
       const { task, name, capabilities } = this.pane.model;
       const isSupported = capabilities.includes("inspect");
       this.button = app.button("app.inspector.run", () => this.run(), { id: "inspect", disabled: !isSupported });
-      const about = task === "transduce" ? "app.inspector.about" : "app.inspector.labels";
+      const about = app.readsFiles(this.pane.model) ? "app.inspector.files" : task === "transduce" ? "app.inspector.about" : "app.inspector.labels";
       const target = make("label", { class: "target" },
         make("span", {}, regard.say("app.inspector.target")), this.target);
       this.element.replaceChildren(
@@ -82,8 +82,8 @@
 
     async run() {
       if (!this.text().trim() && this.pane.model.task !== "language-model") {
-        app.announce(regard.say("app.empty"));
-        document.getElementById("text").focus();
+        app.announce(regard.say(app.readsFiles(this.pane.model) ? "app.file.empty" : "app.empty"));
+        document.getElementById(app.readsFiles(this.pane.model) ? "file" : "text").focus();
         return;
       }
       this.abort?.abort();
@@ -95,7 +95,7 @@
       this.box.setAttribute("aria-busy", "true");
       try {
         this.show(await app.api.json("inspect", {
-          model: value.model, text: this.text(), search: value.search, ...(target ? { target } : {}),
+          model: value.model, ...app.sourceFields(this.text(), model), search: value.search, ...(target ? { target } : {}),
         }, abort.signal));
       } catch (error) {
         if (error.name === "AbortError") return;

@@ -10,6 +10,7 @@
 
   // Returns the texts to predict: one per line, or for language models the whole text.
   app.questions = (text, model) => {
+    if (app.readsFiles(model)) return [text]; // the name of a file
     const found = model.task === "language-model" ? [text] : text.split("\n").filter((line) => line.trim());
     return found.length ? found : [text];
   };
@@ -32,7 +33,7 @@
   // Returns the body of /predict for the settings of a pane.
   app.predictRequest = (text, value, model) => ({
     model: value.model,
-    texts: app.questions(text, model),
+    ...(app.readsFiles(model) ? { inputs: [app.fileFor(text, model)] } : { texts: app.questions(text, model) }),
     ...(nbestSize(value, model) > 1 ? { nbest: nbestSize(value, model) } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
     ...(app.activeConstraints(value.constraints)
@@ -42,16 +43,17 @@
   const MAX_SAMPLE = 60; // characters
 
   // Returns an example of the dev set with its expected output.
-  function sampleText({ task, training }) {
+  function sampleText({ task, training, reads }) {
     const short = (text) => (text.length > MAX_SAMPLE ? `${text.slice(0, MAX_SAMPLE - 2)} …` : text);
-    if (!training?.sample || task === "language-model") return "";
+    if (!training?.sample || task === "language-model" || reads?.media?.length) return "";
     const { source, target } = training.sample;
     return regard.say("app.intro.sample", { source: short(source), target: short(target) });
   }
 
   // Returns what a model does, what it was trained on, and its score on the dev set.
-  function introduction({ task, training }) {
-    const does = regard.say(`app.intro.${task}`);
+  function introduction(model) {
+    const { task, training } = model;
+    const does = regard.say(app.readsFiles(model) ? `app.intro.files.${task}` : `app.intro.${task}`);
     if (!training) return does;
     const format = new Intl.NumberFormat(regard.language);
     const { data, examples, dev_examples: held, metric, score, higher_is_better: isHigher } = training;

@@ -85,7 +85,7 @@
 
     async fetchPrediction(text, signal) {
       const body = app.predictRequest(text, this.value, this.model);
-      const several = body.texts.length > 1;
+      const several = body.texts?.length > 1;
       if (several || !this.model.capabilities.includes("stream")) {
         const { predictions, latency_ms } = await app.api.json("predict", body, signal);
         if (!several) return { ...predictions[0], latency_ms };
@@ -96,7 +96,7 @@
         if (!signal.aborted) this.show(partial, text, false);
       };
       return app.api.stream({
-        model: body.model, text: body.texts[0], search: body.search, constraints: body.constraints?.[0],
+        model: body.model, ...app.sourceFields(app.questions(text, this.model)[0], this.model), search: body.search, constraints: body.constraints?.[0],
       }, onPartial, signal);
     },
 

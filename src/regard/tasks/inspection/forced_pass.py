@@ -57,13 +57,25 @@ class OutputStep:
         return step | ({"given": True} if self.given else {})
 
 
+@dataclass(frozen=True)
+class OwnStep:
+    """The model's own token at a target position; empty after the end of its output.
+
+    probability: of the target token, if the model has read its own tokens so far.
+    """
+
+    token: str
+    probability: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForcedOutput:
     """The output that an inspection explains, with source, probabilities and search tree.
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. notes: remarks for the user, such as what is missing and why.
+    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. own: the model's
+    own output next to a given target. notes: remarks for the user, such as what is missing and why.
     """
 
     source: TokenizedText
@@ -75,6 +87,8 @@ class ForcedOutput:
     truncated: bool = False
     unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
+    own: tuple[OwnStep, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
@@ -156,8 +170,9 @@ class ForcedPass(ABC):
 
     @property
     def supported_views(self) -> frozenset[str]:
-        """The views that the model supports: a subset of attention, gates and saliency."""
-        return frozenset({"attention", "gates", "saliency"})
+        """The views that model and source support; see `Input.inspects`."""
+        inspects: frozenset[str] = self.request.task.source.inspects
+        return inspects
 
     @abstractmethod
     def output_scores(self, parts: list[int]) -> Tensor:

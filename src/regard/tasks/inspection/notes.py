@@ -17,6 +17,19 @@ NOTES = {
     "target.forced": "Forced decoding: the target was given.",
     "target.tree": "The tree is that of the model's own search.",
     "target.coverage": "The score of the given target excludes the coverage penalty.",
+    "target.passes": "Lengths and passes are those of the model's own search.",
+    "fill.first": (
+        "Probabilities, attention and gradients are those of the first pass, in which all tokens "
+        "are masked; that of <eos> is the probability of the length."
+    ),
+    "fill.eos": (
+        "Probabilities, attention and gradients are those of the first pass, in which all tokens "
+        "are masked. Positions after <eos> are not part of the output."
+    ),
+    "frames.parts": (
+        "Each frame is shown; {blank} is a blank. Equal adjacent tokens are one token. The score is "
+        "the log probability of the output."
+    ),
     "continuation.greedy": "The continuation is greedy, at most {limit} tokens.",
     "continuation.sampled": "The continuation is sampled, at most {limit} tokens.",
     "continuation.context": "It stops after {tokens} tokens: the context length is {context}.",
@@ -34,6 +47,13 @@ NOTES = {
         "A vector is read as one position, so there is no attention. Gradients are with respect to "
         "the standardized features."
     ),
+    "picture.gradients": (
+        "Saliency is gradient x input. Pixels are standardized, so the mean color has none."
+    ),
+    "picture.maps": "This model has no feature maps, so there is no class activation map.",
+    "picture.filters": "This model has no filters that read the pixels of a window.",
+    "picture.channels": "Of each layer, the feature maps with the largest means are shown.",
+    "positions.many": "Attention is omitted: {count} positions, but the limit is {limit}.",
     "number.gradients": "Gradients are those of the predicted number, in its own unit.",
     "number.heads": "Gradients and ablation refer to the predicted number, in its own unit.",
     "number.several": "Ablation is the sum of the changes of all predicted numbers.",

@@ -38,14 +38,13 @@ NO_LABEL = "(no label)"
 class PooledPass(ForcedPass):
     """The forced pass over a text, or over a vector, which is read as a single position."""
 
-    source: Padded  # (1, S) or (1, 1, F)
+    source: Padded  # (1, S), (1, 1, F) or (1, H, W, C)
     parts: int  # R
 
     @property
-    def is_sequence(self) -> bool:
-        """Whether the source is a sequence, not a vector."""
-        sequential: bool = self.request.task.source.sequential
-        return sequential
+    def is_vector(self) -> bool:
+        """Whether the source is a vector, which has no positions."""
+        return not self.supported_views & {"attention", "picture"}
 
     @abstractmethod
     def scores(self, copies: int) -> Tensor:
@@ -63,10 +62,6 @@ class PooledPass(ForcedPass):
     def row_axis(self) -> TokenAxis:
         return "one" if self.parts == 1 else "target"
 
-    @property
-    def supported_views(self) -> frozenset[str]:
-        return super().supported_views if self.is_sequence else frozenset({"saliency"})
-
     def output_scores(self, parts: list[int]) -> Tensor:
         return self.odds(len(parts))[torch.arange(len(parts)), parts]
 
@@ -81,13 +76,13 @@ class PooledPass(ForcedPass):
 
     def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
         """Return the saliency by module; for a vector, the absolute gradients (n, F)."""
-        if self.is_sequence:
+        if not self.is_vector:
             return super().saliency(captured, score)
         return {"frontend": captured.gradients(score)["frontend"].squeeze(1).abs()}
 
     def notes(self, internals: Sequence[Note]) -> tuple[Note, ...]:
         assert self.output is not None
-        vector = [] if self.is_sequence else [Note("vector")]
+        vector = [Note("vector")] if self.is_vector else []
         return (*internals, *vector, *self.output.notes)
 
 
@@ -160,9 +155,9 @@ def regressor_pass(request: InspectionRequest) -> RegressorPass:
             "target: not supported: a number has no probability", help="drop the target"
         )
     steps = tuple(OutputStep(f"{number:.6g}", None, value=number) for number in prediction.value)
-    is_sequence = request.task.source.sequential
-    notes = [Note("number.heads" if is_sequence else "number.gradients")]
-    if is_sequence and len(steps) > 1:
+    has_heads = "attention" in request.task.source.inspects
+    notes = [Note("number.heads" if has_heads else "number.gradients")]
+    if has_heads and len(steps) > 1:
         notes.append(Note("number.several"))
     output = ForcedOutput(
         source=shown,

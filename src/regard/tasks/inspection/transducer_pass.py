@@ -23,8 +23,14 @@ from regard.tasks.inspection.batched_pass import (
     folded_notes,
     unknown_notes,
 )
-from regard.tasks.inspection.forced_pass import ForcedOutput, InspectionRequest, TokenizedText
+from regard.tasks.inspection.forced_pass import (
+    ForcedOutput,
+    InspectionRequest,
+    OwnStep,
+    TokenizedText,
+)
 from regard.tasks.inspection.notes import Note
+from regard.tasks.inspection.own_prefix import own_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +56,7 @@ class TransducerPass(BatchedPass):
 def transducer_pass(request: InspectionRequest) -> TransducerPass:
     """Return the forced pass over the output of the search, or over a given target."""
     task, text, engine = request.task, request.source, request.predictor.engine
-    names = task.source.names(text)
+    names, own = task.source.names(text), tuple[OwnStep, ...]()
     request.check_length("text", len(names), "shorten the text")
     engine.check(len(names))
     search_request = engine.fit_request(task.search_request(task.rows([text]), [0], request.search))
@@ -63,6 +69,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
     else:
         target = encode_text(task.target, request.target)
         check_length(request.model, "decoder", len(target.ids) + 1)
+        own = own_steps(request, search_request.source, target.ids, best.tokens)
         best, notes = _score_target(request, search_request.source, target, tree)
         request.check_length("target", len(target.ids) + 1, "shorten the target")
     tokens = (*target.names, SPECIALS[EOS])
@@ -70,7 +77,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         request=request, source=search_request.source, tokens=(*target.ids, EOS)
     )
     output = ForcedOutput(
-        source=TokenizedText(text, tuple(names)),
+        source=TokenizedText(task.source.text(text), tuple(names)),
         target=TokenizedText(request.target or task.target.decode(target.ids), tokens),
         steps=forced_pass.steps(task.target.name, NON_OUTPUT_IDS, tokens),
         forced=request.forced,
@@ -79,6 +86,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         truncated=best.truncated,
         unknown_tokens=(*task.source.unknown(text), *target.unknown_tokens),
         tree=None if tree is None else tree.as_dict(task.target),
+        own=own,
         notes=(
             *notes,
             *folded_notes(task.source.folded(text)),

@@ -9,6 +9,7 @@ from regard.views.figures.fonts import FontSet, fonts_for
 from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
+from regard.views.inspection.figure_picture import plot_filters, plot_maps, plot_picture
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
 from regard.views.inspection.figure_tree import plot_search_tree
 from regard.views.inspection.figure_views import (
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree")
+VIEWS = ("steps", "picture", "filters", "maps", "alignment", *PARTS, "saliency", "gates", "tree")
+LAYERED = (*PARTS, "gates", "picture", "maps")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
 
 
@@ -48,7 +50,11 @@ def plot_view(
 def available_views(inspection: dict[str, Any]) -> list[str]:
     """Return the views for which an inspection has values."""
     parts = {one["part"] for one in inspection["attention"]}
+    picture = inspection.get("picture") or {}
     has = {
+        "picture": bool(picture),
+        "filters": bool(picture.get("filters")),
+        "maps": bool(picture.get("maps")),
         "steps": any("probability" in step for step in inspection["steps"]),
         "alignment": "cross" in parts,
         **{part: part in parts for part in PARTS},
@@ -65,7 +71,7 @@ def _check(
     """Raise UserError if the view, layer or head is not available."""
     if view is not None and view not in VIEWS:
         raise UserError(f"--view {view}: expected one of {', '.join(VIEWS)}")
-    for name, value, views in (("head", head, PARTS), ("layer", layer, (*PARTS, "gates"))):
+    for name, value, views in (("head", head, PARTS), ("layer", layer, LAYERED)):
         if value is not None and view not in (None, *views):
             raise UserError(
                 f"--{name} {value}: not supported for --view {view}", help=f"drop --{name}"
@@ -91,6 +97,12 @@ def _plot(
 ) -> "Figure":
     """Return the figure without the remarks below it."""
     title = _title(inspection, fonts)
+    if view == "picture" or (view is None and head is None and "picture" in inspection):
+        return plot_picture(title, inspection, layer, fonts)
+    if view == "filters":
+        return plot_filters(title, inspection["picture"])
+    if view == "maps":
+        return plot_maps(title, inspection["picture"], layer)
     if view == "tree":
         return plot_search_tree(title, inspection["tree"], fonts)
     if view == "gates":

@@ -63,7 +63,7 @@ def inspect_with_options(
         _check_surrogates("text", text)
         source = task.parse(text)
     else:
-        source = task.to_source(text)
+        source = task.source.from_value(text) if task.source.media else task.to_source(text)
     return inspect_source(predictor, source, target, search, max_tokens, on_step)
 
 

@@ -56,7 +56,17 @@ def pack_arrays(inspection: dict[str, Any]) -> dict[str, Any]:
     found["gates"] = [one | {"units": _pack(one["units"])} for one in found["gates"]]
     if found["saliency"] is not None:
         found["saliency"] = _saliency(found["saliency"])
+    if picture := found.get("picture"):
+        found["picture"] = _picture(picture)
     return found
+
+
+def _picture(picture: dict[str, Any]) -> dict[str, Any]:
+    found = picture | {"saliency": _pack(picture["saliency"])}
+    for name in ("class_map", "filters"):
+        if one := picture[name]:
+            found[name] = one | {"values": _pack(one["values"])}
+    return found | {"maps": [one | {"values": _pack(one["values"])} for one in picture["maps"]]}
 
 
 def _saliency(saliency: dict[str, Any]) -> dict[str, Any]:

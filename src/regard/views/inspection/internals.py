@@ -11,8 +11,9 @@ from torch import Tensor
 
 from regard.inference.model_capture import ablate, capture
 from regard.nn.capture import Capture
-from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis
+from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis, TokenizedText
 from regard.tasks.inspection.notes import Note
+from regard.views.inspection.picture import image_grid, inspect_picture, position_names
 from regard.views.inspection.value import (
     AttentionMap,
     Direction,
@@ -40,14 +41,28 @@ def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspect
     assert forced_pass.output is not None
     views, notes = forced_pass.supported_views, list[Note]()
     internals: dict[str, Any] = {}
+    output = vars(forced_pass.output)
     if views & {"attention", "gates"}:
         with torch.inference_mode(), capture(forced_pass.request.model) as captured:
             forced_pass.forward()
+        too_many = 0
+        if (grid := image_grid(captured)) is not None:
+            source = TokenizedText(forced_pass.output.source.text, position_names(grid))
+            output, limit = output | {"source": source}, forced_pass.request.max_tokens
+            too_many = grid.positions if grid.positions > limit else 0
+        if too_many:
+            captured.attention.calls.clear()
+            notes.append(Note("positions.many", count=too_many, limit=limit))
         internals = {
             "attention": attention_maps(forced_pass, captured),
             "gates": gate_activations(captured),
         }
-        if not internals["attention"]:
+        if "picture" in views:
+            internals["picture"] = inspect_picture(forced_pass, captured)
+            notes += internals["picture"].notes
+        if too_many:
+            pass
+        elif not internals["attention"]:
             notes.append(Note("attention.none"))
         elif not internals["attention"][0].ablation_delta:
             notes.append(Note("heads.skipped", tokens=forced_pass.lengths()[1]))
@@ -55,7 +70,7 @@ def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspect
             notes.append(Note("gates.means", limit=MAX_GATE_VALUES))
     if "saliency" in views:
         internals["saliency"] = compute_saliency(forced_pass)
-    output = vars(forced_pass.output) | {"notes": forced_pass.notes(notes)}
+    output |= {"notes": forced_pass.notes(notes)}
     return Inspection(model=model, **output, **internals)
 
 
@@ -123,7 +138,8 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
             with capture(forced_pass.request.model) as captured:
                 score = forced_pass.output_scores(chunk).sum()
             for name, one in forced_pass.saliency(captured, score).items():
-                if name in INPUT_MODULES:  # character embeddings of words have other positions
+                # Character embeddings of words have other positions; images, see `Picture`.
+                if name in INPUT_MODULES and one.dim() == 2:
                     values.setdefault(name, []).append(one.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))

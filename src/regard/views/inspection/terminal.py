@@ -47,11 +47,22 @@ def _table(inspection: dict[str, Any]) -> Table:
     else:
         columns |= {"token": tokens, "p": [f"{step['probability']:.3f}" for step in steps]}
         columns["alternatives"] = [_pairs(step["alternatives"]) for step in steps]
+        columns |= _own_columns(steps, inspection.get("own", []))
     columns |= _attention_column(inspection)
     table = Table(*columns, box=None, pad_edge=False, header_style="dim")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*map(Text, row))
     return table
+
+
+def _own_columns(steps: list[dict[str, Any]], own: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the model's own tokens, marked where they differ, and p after its own prefix."""
+    if not own:
+        return {}
+    pairs = list(zip(steps, own, strict=True))
+    tokens = [f"{o['token']} *" if o["token"] != step["token"] else o["token"] for step, o in pairs]
+    p = ["" if o["probability"] is None else f"{o['probability']:.3f}" for _, o in pairs]
+    return {"own output": tokens, "p after it": p}
 
 
 def _attention_column(inspection: dict[str, Any]) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from regard.tasks.inspection.forced_pass import ForcedOutput, TokenAxis
 from regard.views.figures.style import save, styled
 from regard.views.inspection.figures import plot_view
 from regard.views.inspection.inspection_page import inspection_page
+from regard.views.inspection.picture import Picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,6 +106,7 @@ class Inspection(ForcedOutput):
     attention: tuple[AttentionMap, ...] = ()
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
+    picture: Picture | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the inspection for JSON, with six decimals (saliency: six significant digits)."""
@@ -119,17 +121,20 @@ class Inspection(ForcedOutput):
             "truncated": self.truncated,
             "unknown_tokens": self.unknown_tokens,
             "steps": [step.as_dict() for step in self.steps],
+            "own": [vars(one) for one in self.own],
             "attention": [vars(one) for one in self.attention],
             "saliency": None,
             "gates": [
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
         ready = {name: to_json(value) for name, value in found.items()}
-        return ready | {"saliency": self.saliency and self.saliency.as_dict()}
+        ready |= {"saliency": self.saliency and self.saliency.as_dict()}
+        return ready | ({"picture": self.picture.as_dict()} if self.picture else {})
 
     @names_arguments
     def figure(
@@ -137,8 +142,8 @@ class Inspection(ForcedOutput):
     ) -> "Figure":
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
-        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates or tree. layer,
-        head: plot only this layer or attention head (0-based).
+        view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
+        gates or tree. layer, head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 

@@ -2,7 +2,7 @@
 // All views of one inspection, rendered into an element and linked with each other.
 //
 // Stable attributes (for tests and for embedding pages), all inside the given element:
-//   section[data-part=tokens|attention|tree|saliency|gates|notes]   each view
+//   section[data-part=tokens|picture|attention|tree|saliency|gates|notes]   each view
 //   [data-step=N]               output token N, a button (aria-pressed); [data-read=N] source token N
 //   [data-panel=step]           the selected token: its probability and alternatives
 //   [data-tab=encoder|decoder|cross|pooling]                            tabs (aria-selected)
@@ -14,6 +14,8 @@
 //   [data-table=map]            the values as a table (details)
 //   [data-tree=pane], [data-node=ID], [data-pruned] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
+//   [data-picture=frame], [data-overlay=none|saliency|class|attention] (buttons), [data-picture-layer],
+//   [data-picture-head], [data-picture-query] (selects), [data-says=picture], [data-tiles=filters|maps]
 //   [data-theme=auto|light|dark], [data-language=en|zh]              buttons of regard.switches
 (() => {
   const regard = window.regard = window.regard || {};
@@ -77,6 +79,7 @@
 
   const sections = (data) => [
     ["tokens", data.steps.length > 0, regard.tokens],
+    ["picture", Boolean(data.picture), regard.picture],
     ["attention", data.attention.length > 0, regard.attention],
     ["tree", data.tree && data.tree.nodes.length > 0, regard.tree],
     ["saliency", Boolean(data.saliency), regard.saliency],
@@ -135,7 +138,7 @@
           section.append(...build(context));
           bus.repeat();
         };
-        if (["tokens", "attention", "notes"].includes(name)) add();
+        if (["tokens", "picture", "attention", "notes"].includes(name)) add();
         else lazily(section, bus, add);
       }
     };

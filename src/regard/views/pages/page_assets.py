@@ -15,6 +15,7 @@ SCRIPTS = (
     "map.js",
     "lines.js",
     "tokens.js",
+    "picture.js",
     "head.js",
     "attention.js",
     "tree_layout.js",

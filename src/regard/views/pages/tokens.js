@@ -54,6 +54,27 @@
     return row(regard.say(`tokens.${axis}`), tokens, chips);
   };
 
+  // The model's own output next to a given target: tokens that differ are marked. The number is the
+  // probability of the target token after the model's own tokens, below the first difference.
+  const own = (context) => {
+    const {data} = context;
+    const steps = data.own || [];
+    if (!steps.length) return null;
+    const differs = steps.map((one, index) => one.token !== data.steps[index].token);
+    const first = differs.indexOf(true);
+    const chips = steps.map((one, index) => {
+      const p = first >= 0 && index > first && one.probability !== null ? regard.percent(one.probability) : null;
+      const label = one.token === "" ? regard.say("tokens.ended") : regard.plain(one.token);
+      return make("span", {
+        class: differs[index] ? "chip-still differs" : "chip-still", data: {own: index},
+        title: p === null ? label : regard.say("tokens.ownP", {token: regard.plain(data.steps[index].token), p}),
+      }, one.token === "" ? "\u2013" : regard.token(one.token), p === null ? null : make("small", {}, p));
+    });
+    return make("div", {class: "tokens-row"}, make("h3", {}, regard.say("tokens.own")),
+      make("div", {class: "chips", dir: regard.direction(data.steps.map((step) => step.token))}, chips),
+      make("p", {class: "note"}, regard.say(first < 0 ? "tokens.same" : "tokens.differs", {position: first + 1})));
+  };
+
   const bar = (text, p, kind) => make("li", {class: kind},
     regard.token(text),
     make("span", {class: "bar"}, make("i", {style: {"--p": p}})),
@@ -84,7 +105,7 @@
     return make("p", {class: "note keys"},
       plain ? null : entry("confidence", regard.say("tokens.confidence")),
       data.steps.some((step) => step.given) ? entry("given", regard.say("tokens.prompt")) : null,
-      data.saliency ? entry("saliency", regard.say("tokens.saliency")) : null);
+      data.saliency && !data.picture ? entry("saliency", regard.say("tokens.saliency")) : null);
   };
 
   regard.tokens = (context) => {
@@ -96,6 +117,6 @@
     bus.on("choose", show);
     show(state.step);
     return [make("div", {class: "tokens"},
-      make("div", {class: "tokens-rows"}, source(context), output(context), key(data)), panel)];
+      make("div", {class: "tokens-rows"}, data.picture ? null : source(context), output(context), own(context), key(data)), panel)];
   };
 })();

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from regard.views.plots import (
     attention_ideas,
+    checkpoints,
+    decay_plot,
     functions,
     masks,
     norm_plots,
@@ -38,6 +40,16 @@ FIGURES = {
         "learning-rate schedules: all kinds, or that of a run or of settings",
         schedule_plot.plot_schedules,
         ("kinds", "run", "settings"),
+    ),
+    "decay": FigureSpec(
+        "scheduled sampling: probability of the true token, all decays or that of a run",
+        decay_plot.plot_decays,
+        ("kinds", "run"),
+    ),
+    "checkpoints": FigureSpec(
+        "dev loss and metric of RUN over its validations, and one against the other",
+        checkpoints.plot_checkpoints,
+        ("run",),
     ),
     "optimizers": FigureSpec(
         "optimizer paths on a ravine, a saddle and the Rosenbrock function",

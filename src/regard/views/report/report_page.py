@@ -18,6 +18,7 @@ from regard.views.report.html_parts import (
     write_page,
 )
 from regard.views.report.label_report import details_section
+from regard.views.report.objective_curves import disagreement, loss_figures, objective_figures
 from regard.views.report.samples import samples_section
 from regard.views.report.score_table import (
     Headline,
@@ -139,8 +140,8 @@ def _facts(run: RunFolder) -> list[tuple[str, str]]:
 def _curves(run: RunFolder, main: Headline | None) -> str:
     if len(run.train) == len(run.dev) == 1 and run.dev[0].get("step") == 1:
         return ""  # a closed-form solution has only one step
-    losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
-    figures = [_wide(plot_curves(task_view(run).loss, losses))]
+    figures = [_wide(plot_curves(*one)) for one in loss_figures(run, task_view(run).loss)]
+    text = ""
     if main:
         label = metric_label(main.metric, run)
         measured = points(run.dev, "scores", main.metric)
@@ -148,6 +149,8 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
         title = label[0].upper() + label[1:] + " (dev)"
         lines = [Series(label, measured)]
         figures.append(_wide(plot_curves(title, lines, mark=mark, note=text, from_zero=False)))
+        text = disagreement(run, main.metric, label)
+    figures += objective_figures(run)
     for title, key in [
         ("Learning rate", "lr"),
         ("Gradient norm", "grad_norm"),
@@ -157,7 +160,7 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
             plot_curves(title, [Series(title.lower(), points(run.train, key))], size=_SMALL)
         )
     curves = "".join(figures)
-    return section("Training", f'<div class="curves">{curves}</div>' if curves else "")
+    return section("Training", f'<div class="curves">{curves}</div>{text}' if curves else "")
 
 
 def _marked(

@@ -1,0 +1,1 @@
+"""Descriptions of models, part by part: sizes, receptive fields, parameters and operations."""
