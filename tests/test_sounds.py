@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regard.core.errors import UserError
-from regard.data.reading.sound_files import decode_sound, declared_samples, read_sound
+from regard.data.reading.sound_files import declared_samples, decode_sound, read_sound
 from regard.data.reading.sounds import Sound, from_array
 from regard.inputs import fit_input
 from regard.inputs.sounds import Sounds

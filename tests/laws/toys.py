@@ -128,7 +128,7 @@ TOYS = {
     ),
     "classify-sounds": Toy(
         "classify", number(list(zip(SOUNDS, LABELS, strict=True))), reads="sound"
-]
+    ),
     "nodes": Toy("tag", number(list(zip(GRAPHS, NODE_LABELS, strict=True))), reads="graph"),
     "classify-graphs": Toy(
         "classify", number(list(zip(GRAPHS, LABELS, strict=True))), reads="graph"
