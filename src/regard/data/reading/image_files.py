@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.core.formatting import size
-from regard.data.reading.images import SUFFIXES, Image, decode_image
+from regard.data.reading.images import SUFFIXES, Image, decode_image, from_object
 from regard.data.reading.lines import missing_file, readable_os_errors
 from regard.data.reading.media import Medium
 
@@ -34,5 +34,7 @@ IMAGES = Medium(
     suffixes=SUFFIXES,
     start=re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\0|MM\0\*|RIFF.{4}WEBP", re.DOTALL),
     read=read_image,
+    type=Image,
+    convert=from_object,
     reduce="resize the images as they are read: --set task.source.size=64,64",
 )
