@@ -15,7 +15,7 @@ from regard.core.errors import UserError
 from regard.data.reading.sound_files import declared_samples, decode_sound, read_sound
 from regard.data.reading.sounds import Sound, from_array
 from regard.inputs import fit_input
-from regard.inputs.sounds import Sounds
+from regard.inputs.sound_options import Sounds
 
 soundfile = pytest.importorskip("soundfile")
 SAMPLES = (np.sin(np.arange(1600) / 3) * 9000).astype(np.int16)
@@ -119,7 +119,10 @@ def flac_with_count(count: int) -> bytes:
         (wav()[:30], "corrupted WAV file: the format is too short"),
         (wav()[:44], r"truncated WAV file: the header declares 3,200 bytes of samples, found 0"),
         (wav()[:-7], r"truncated WAV file: .* 3,200 bytes of samples, found 3,193"),
-        (lying(2_000_000_000), r"truncated WAV file: the header declares 2,000,000,000 bytes of samples, found 3,200"),
+        (
+            lying(2_000_000_000),
+            r"truncated WAV file: the header declares 2,000,000,000 bytes of samples, found 3,200",
+        ),
         (wav(SAMPLES[:0]), "the recording has no samples"),
         (wav(SAMPLES * 0), r"the recording is silent: all 1,600 samples are 0"),
         (wav(rate=7), "sampling rate of 7 Hz: expected 1,000 to 768,000"),

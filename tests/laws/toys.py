@@ -52,9 +52,7 @@ IMAGES = [
     for seed in range(5)
 ]
 SOUNDS = [
-    Sound(
-        np.random.default_rng(seed).integers(-9000, 9000, count, np.int16), 8000, f"sound {seed}"
-    )
+    Sound(np.random.default_rng(seed).integers(-9000, 9000, count, np.int16), 8000, f"sound {seed}")
     for seed, count in enumerate((1100, 900, 2000, 1500, 1300))
 ]
 GRAPHS = [

@@ -3,7 +3,6 @@
 N images, H height, W width, C channels.
 """
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from pydantic import BeforeValidator, Field
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
 from regard.core.files import corrupted, read_fields, write_json
-from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting
 from regard.data.checks.check_images import ImageStats, image_stats
 from regard.data.corpus.image_rows import ImageRows
@@ -32,10 +30,9 @@ from regard.data.reading.images import (
     open_image,
     show_shape,
 )
-from regard.data.reading.media import show_names
-from regard.data.reading.media_folder import split_files
 from regard.data.reading.media_table import locate
 from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
+from regard.inputs.media_sources import medium_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
@@ -116,26 +113,11 @@ class ImageInput(Input):
 
     def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
         """Return the images of a folder, of an NPZ or IDX file, or of one image file."""
-        if os.path.isdir(path):
-            return self._read_folder(path)
         if is_npz(path) or is_idx(path):
             images, notes = read_arrays(path, column)
             by_name = {image.name: image for image in images}
             return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
-        if path != "-" and os.path.exists(path) and IMAGES.recognizes(path):
-            return NamedSources([path], self.parse, [])
-        return None
-
-    def _read_folder(self, folder: str) -> NamedSources:
-        """Return the images in a folder and its subfolders; count the other files."""
-        files, others = split_files(folder, IMAGES)
-        if not files:
-            raise UserError(f"{folder}: no images in this folder ({len(others):,} other files)")
-        notes = [f"read as a folder: {count_noun(len(files), 'image')}"]
-        if others:
-            names = show_names(path.name for path in others)
-            notes.append(f"skipped: {count_noun(len(others), 'file')} that are no images: {names}")
-        return NamedSources([str(path) for path in files], self.parse, notes)
+        return medium_sources(path, IMAGES, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
         return image_stats(train, dev, self.mean.tolist(), self.std.tolist())

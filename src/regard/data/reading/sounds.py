@@ -29,6 +29,11 @@ class Speaker:
     name: str
     sounds: list[Sound] = field(default_factory=list, repr=False)
 
+    @property
+    def key(self) -> bytes:
+        """Return bytes that differ between speakers in this process."""
+        return str(id(self)).encode()
+
 
 class Sound(MediaSource):
     """A source that is a sound: 16-bit mono samples (T,), their rate in Hz, a name for messages.
@@ -46,13 +51,16 @@ class Sound(MediaSource):
         self.speaker = speaker
 
     @cached_property
-    def digest(self) -> bytes:
-        """Return a hash of rate and samples, and of the recordings of the speaker, if known."""
+    def content(self) -> bytes:
+        """Return a hash of rate and samples."""
         found = hashlib.blake2b(str(self.rate).encode(), digest_size=16)
         found.update(np.ascontiguousarray(self.samples).data)
-        if self.speaker is not None:
-            found.update(f"{self.speaker.name} {id(self.speaker)}".encode())
         return found.digest()
+
+    @property
+    def digest(self) -> bytes:
+        """Return `content`, with the speaker if it is known: their statistics may be used."""
+        return self.content if self.speaker is None else self.content + self.speaker.key
 
     @property
     def seconds(self) -> float:
@@ -69,8 +77,7 @@ class Sound(MediaSource):
 
     def __repr__(self) -> str:
         """Return duration, rate and a hash, which determine the split into training and dev set."""
-        found = hashlib.blake2b(np.ascontiguousarray(self.samples).data, digest_size=16)
-        return f"Sound({self.seconds:.3f} s, {self.rate} Hz, {found.hexdigest()})"
+        return f"Sound({self.seconds:.3f} s, {self.rate} Hz, {self.content.hex()})"
 
 
 def check_rate(rate: Any, name: str) -> int:
