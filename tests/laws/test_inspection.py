@@ -29,6 +29,8 @@ TEXTS = {
     "words": "Ann saw a dog",
     "classify-vectors": "0.5, -1, 3",
     "regress-vectors": "0.5, -1, 3",
+    "nodes": '{"nodes": [[0, 1], [2], [3, 4]], "edges": [[0, 1], [1, 2]]}',
+    "classify-graphs": '{"nodes": [[0, 1], [2], [3, 4]], "edges": [[0, 1], [1, 2]]}',
 }
 SETTINGS = ("kind", "cell", "bidirectional", "cross", "input_feeding", "pooling", "head")
 

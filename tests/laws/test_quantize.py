@@ -36,6 +36,7 @@ TRAINED = [case for case in KINDS if case not in COUNTED]
 # tables that stay as they are, as those of kernels, and the network of floater
 KEPT = ("transitions", "positions.weight", "positions.state", "positions.out")
 KEPT += ("frontend.positions", "encoder.positions")  # of patches and cells
+KEPT += ("frontend.project.weight", ".own", ".other", ".relation")  # of graphs
 every = pytest.mark.parametrize("case", TRAINED, ids=lambda case: case.name)
 
 

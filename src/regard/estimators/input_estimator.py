@@ -5,8 +5,10 @@ from typing import Any
 
 from regard.config.load import Config
 from regard.core.errors import UserError
+from regard.data.reading.graph import Graph
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
+from regard.estimators.graphs import is_graph, to_graph
 from regard.estimators.media_rows import check_kind
 from regard.estimators.rows import to_columns
 from regard.inputs.input import Input
@@ -31,6 +33,8 @@ class InputEstimator(Estimator):
     def _to_sources(self, X: Any) -> list[Any]:
         """Return texts unchanged, vectors as tuples of floats, and images as `Image`."""
         rows = super()._to_sources(X)
+        if rows and is_graph(rows[0]):
+            return [to_graph(row, number) for number, row in enumerate(rows, 1)]
         if (media := self._media(rows)) is not None:
             return media
         _check_vectors(rows)
@@ -47,7 +51,7 @@ class InputEstimator(Estimator):
         """Raise UserError if vectors do not have as many numbers as in training."""
         check_kind(sources, self.predictor_.task.source)
         expected = getattr(self, "n_features_in_", None)
-        if expected is None or not sources or isinstance(sources[0], str):
+        if expected is None or not sources or isinstance(sources[0], str | Graph):
             return
         if len(sources[0]) != expected:
             raise UserError(

@@ -1,7 +1,6 @@
-"""Estimators that predict labels or numbers: Tagger, Classifier, Regressor."""
+"""Estimators that predict a label or numbers per source: Classifier, Regressor."""
 
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +9,10 @@ from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
 from regard.core.files import read_json, write_json
 from regard.data.reading.read import Pair
-from regard.estimators.estimator import Estimator
 from regard.estimators.input_estimator import InputEstimator
 from regard.estimators.rows import check_present, to_columns
 from regard.estimators.sklearn_classes import conversion_warning
 from regard.inference.predictor import Predictor
-from regard.tasks.tag import TagTask
 from regard.tasks.task import Prediction
 
 if TYPE_CHECKING:
@@ -23,51 +20,6 @@ if TYPE_CHECKING:
 
 LABEL_SETS = (list, tuple, set, frozenset)  # types of the labels of one multi-label example
 CLASSES = "vocabulary/classes.json"  # file with `classes_`, if the labels are numbers
-
-
-class Tagger(Estimator):
-    """Sequence tagger. X: sentences as lists of words, or as strings. y: tags per sentence."""
-
-    task = "tag"
-
-    def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Convert sentences X and tags y, or pairs (words, tags), to training examples."""
-        pairs = []
-        for number, row in enumerate(zip(*to_columns(X, y), strict=True), 1):
-            check_present(row[0], number, "a sentence")
-            check_present(row[1], number, "tags")
-            words, tags = TagTask.to_source(row[0], number), tuple(map(str, _split(row[1])))
-            if len(words) != len(tags):
-                raise UserError(
-                    f"example {number}: expected one tag per word, found {len(words)} words and "
-                    f"{len(tags)} tags"
-                )
-            pairs.append(Pair(words, tags, number))
-        return pairs
-
-    def _to_sources(self, X: Any) -> list[Any]:
-        """Convert sentences to tuples of words. Strings are split at whitespace."""
-        rows = super()._to_sources(X)
-        for number, row in enumerate(rows, 1):
-            check_present(row, number, "a sentence")
-        return [TagTask.to_source(row, number) for number, row in enumerate(rows, 1)]
-
-    @names_arguments
-    def predict(self, X: Any, batch_size: int = 64) -> list[list[str]]:
-        """Return the tags of each sentence.
-
-        X: sentences as lists of words, or as strings. batch_size: sentences per batch.
-        """
-        return [list(found.value) for found in self.predict_detailed(X, batch_size=batch_size)]
-
-    @names_arguments
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the accuracy per word, from 0 to 1. X, y: sentences and tags, or pairs X."""
-        return self.evaluate(X, y)["accuracy"] / 100
-
-
-def _split(row: Any) -> Sequence[Any]:
-    return row.split() if isinstance(row, str) else row
 
 
 class Classifier(InputEstimator):

@@ -16,6 +16,7 @@ from regard.core.files import write_json
 from regard.data.corpus.graph_rows import GraphArrays, GraphRows, connect
 from regard.data.reading.graph import Bags, Features, Graph, NodeSet
 from regard.inputs.graph_file import save_graph
+from regard.inputs.graph_json import EXAMPLE, graph_of_json
 from regard.inputs.input import Input, InputShape
 
 WORD = re.compile(r"\w+")
@@ -148,7 +149,9 @@ class GraphInput(Input):
         return list(graph_of(source).nodes)
 
     def parse(self, text: str) -> Any:
-        """Return the nodes with these names, separated by blanks, of the training graph."""
+        """Return nodes of the training graph by name, separated by blanks, or a graph as JSON."""
+        if text.lstrip().startswith("{"):
+            return graph_of_json(text, self.features, self.directed)
         graph = self.known_graph()
         names = [text] if graph.index(text) is not None else text.split()
         found = [graph.index(name) for name in names]
@@ -168,9 +171,18 @@ class GraphInput(Input):
         if self.graph is None:
             raise UserError(
                 "this model reads entire graphs, which one line cannot contain",
-                help="pass a table of nodes with --edges FILE",
+                help=f"pass a graph as JSON: '{EXAMPLE}', or a table of nodes with --edges FILE",
             )
         return self.graph
+
+    def blank(self) -> Any:
+        """Return a graph of one node without features."""
+        features: Features = (" ",)
+        if self.features != "text":
+            bag = Bags(np.zeros(0, np.int64), np.zeros(1, np.int64))
+            features = bag if self.features == "bag" else np.zeros((1, self.size))
+        none = np.zeros((2, 0), np.int64)
+        return Graph("blank", ("0",), features, none, none[0], self.relations)
 
     def text(self, source: Any) -> str:
         return str(source)

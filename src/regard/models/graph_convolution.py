@@ -76,7 +76,7 @@ class GraphEncoderOptions(EncoderOptions):
     default_epochs: ClassVar[float | None] = 200
     default_optimizer: ClassVar[dict[str, Any] | None] = {
         "kind": "adam",
-        "betas": (0.9, 0.999),
+        "betas": [0.9, 0.999],
         "eps": 1e-8,
         "weight_decay": 5e-4,
     }

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from regard.data.tensors.padded import Edges
 
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+with warnings.catch_warnings():  # torch warns once that sparse matrices are in beta
+    warnings.simplefilter("ignore")
+    torch.eye(1).to_sparse_csr()
 
 
 class Neighbors(NamedTuple):

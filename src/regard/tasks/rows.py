@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
 from regard.inputs.input import Input
 from regard.search.search import SearchResult
@@ -51,6 +52,21 @@ class InputRows(SourceRows):
 
     def row(self, number: int) -> None:
         return None
+
+
+class EncodedRows(SourceRows):
+    """Sources that are encoded already."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.lengths, self.uniform = rows.lengths, rows.uniform
+
+    def pad(self, rows: Sequence[int]) -> Padded:
+        return self.rows.pad(np.asarray(rows))
+
+    def row(self, number: int) -> np.ndarray:
+        """Return the token ids of a source."""
+        return self.rows.row(number)
 
 
 class PromptRows(SourceRows):

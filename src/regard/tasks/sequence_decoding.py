@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from regard.core.errors import UserError
-from regard.data.corpus.ragged import Rows
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS, SPECIALS, UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
@@ -19,6 +18,7 @@ from regard.search.callbacks import PartialHypothesis, StepCallback
 from regard.search.forced_decoding import next_token_logprobs, score_targets
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import SearchRequest
+from regard.tasks.rows import EncodedRows
 from regard.tasks.banning import encode_bans
 from regard.tasks.batches import plan
 from regard.tasks.outputs import best_prediction, max_output_length
@@ -41,11 +41,11 @@ class SequenceDecoding:
         """Return the maximum output length, EOS included, for a source of this length."""
         return max_output_length(self.ratio, length, search)
 
-    def rows(self, sources: Sequence[Any]) -> Rows:
+    def rows(self, sources: Sequence[Any]) -> EncodedRows:
         """Return the sources as token ids."""
-        return self.source.encode(sources)
+        return EncodedRows(self.source.encode(sources))
 
-    def search_request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
+    def search_request(self, rows: EncodedRows, part: Sequence[int], search: Any) -> SearchRequest:
         """Return the search request for one batch. part: indices of the sources in the batch."""
         indices = np.asarray(part)
         lengths = rows.lengths[indices].tolist()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,19 +129,25 @@ def _counts(data: GraphData) -> Counter[str]:
 
 def _held_out(data: GraphData, by_node: bool) -> list[bool]:
     """Return which rows are in the dev set: about a tenth of those with a label."""
-    if by_node:
-        names = [name for graph in data.graphs for name in graph.nodes]
-        # nodes of a graph are in the order of the table, but graphs may alternate
-        order = np.argsort(data.graph, kind="stable")
-        chosen = np.zeros(len(names), bool)
-        chosen[order] = [_hash(name) for name in names]
-    else:
-        chosen = np.array([_hash(graph.name) for graph in data.graphs])[data.graph]
-    labeled = np.array([bool(label) for label in data.labels])
-    if not (chosen & labeled).any() and labeled.sum() > 1:
-        chosen |= data.graph == data.graph[labeled][-1] if not by_node else False
-        chosen[np.flatnonzero(labeled)[-1]] = True
-    return (chosen & labeled).tolist() if by_node else chosen.tolist()
+    labeled = [bool(label) for label in data.labels]
+    if not by_node:
+        known = np.zeros(len(data.graphs), bool)
+        known[data.graph[labeled]] = True
+        held = held_out_nodes([graph.name for graph in data.graphs], known.tolist())
+        return np.array(held)[data.graph].tolist()  # type: ignore[no-any-return]
+    # nodes of a graph are in the order of the table, but graphs may alternate
+    names = np.empty(len(labeled), object)
+    order = np.argsort(data.graph, kind="stable")
+    names[order] = [name for graph in data.graphs for name in graph.nodes]
+    return held_out_nodes(names.tolist(), labeled)
+
+
+def held_out_nodes(names: Sequence[str], labeled: Sequence[bool]) -> list[bool]:
+    """Return which nodes to hold out: about a tenth of those with a label, at least one."""
+    held = [known and _hash(name) for name, known in zip(names, labeled, strict=True)]
+    if not any(held) and sum(labeled) > 1:
+        held[len(labeled) - 1 - list(labeled)[::-1].index(True)] = True
+    return held
 
 
 def _hash(name: str) -> bool:
