@@ -45,6 +45,8 @@ def sounds(rows: Sequence[Any], rate: int, prepare: Prepare, notes: list[str]) -
     found = []
     for number, row in enumerate(rows, 1):
         name = f"example {number}"
+        if isinstance(row, str):
+            raise UserError(f"{name}: {missing_file(row)}", help="pass arrays or names of files")
         sound = row if isinstance(row, Sound) else from_array(row, rate, name)
         found.append(prepare(sound, changes))
     notes += change_notes(changes)
@@ -54,7 +56,8 @@ def sounds(rows: Sequence[Any], rate: int, prepare: Prepare, notes: list[str]) -
 def _are_files(rows: Sequence[Any], medium: Medium) -> bool:
     """Return whether rows are paths: `Path` objects, or texts that are all existing files."""
     if all(isinstance(row, Path) for row in rows):
-        return all(map(medium.recognizes, map(str, rows))) or medium is MEDIA[0]
+        counts = [sum(one.recognizes(str(row)) for row in rows) for one in MEDIA]
+        return medium is MEDIA[counts.index(max(counts))]
     return all(isinstance(row, str | Path) and medium.has_suffix(str(row)) for row in rows) and all(
         Path(row).is_file() for row in rows
     )

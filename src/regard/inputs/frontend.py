@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -68,6 +69,10 @@ class FrontendOptions(Options):
     def positions(self, stats: DataStats) -> int:
         """Return about how many positions the encoder reads for each position of a source."""
         return 1
+
+    def reduced(self, lengths: np.ndarray) -> np.ndarray:
+        """Return how many vectors the encoder reads for sources of these lengths (N,)."""
+        return lengths
 
     @classmethod
     def suits(cls, uses: frozenset[str], direct: bool) -> bool:

@@ -6,6 +6,7 @@ B rows of a batch, S windows, S' positions, F bands, C channels, D width.
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
@@ -203,6 +204,9 @@ class ConvolvedFrontendOptions(SoundFrontendOptions):
                 f"stride {self.stride}: expected at most {2**self.layers} with {self.layers} layers"
             )
         return self
+
+    def reduced(self, lengths: np.ndarray) -> np.ndarray:
+        return -(-lengths // self.stride)
 
     def sizes(self) -> list[tuple[int, int]]:
         """Return channels and stride in time of each layer. The last layers have stride 2."""

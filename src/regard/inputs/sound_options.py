@@ -93,6 +93,11 @@ class Sounds(InputOptions):
         for source in sources:
             if not isinstance(source, Sound):
                 raise UserError(f"{path}: expected sounds, found {source!r:.80}")
+        if self.normalize == "speaker" and not any(source.speaker for source in sources):
+            raise UserError(
+                f"{path}.normalize=speaker: the data has no speakers",
+                help="pass --speaker-column COLUMN, or use normalize=recording",
+            )
         rate = self.rate or self._common_rate(sources, path, auto_settings)
         bands = self.bands or (BANDS if rate <= WIDE_RATE else WIDE_BANDS)
         made = SoundInput(Analysis(rate, bands, self.window, self.step), self.normalize)
