@@ -52,6 +52,9 @@ def predict(
     ] = False,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
+    edges: option.EdgesFile = None,
+    id_column: option.IdColumn = None,
+    graph_column: option.GraphColumn = None,
     threshold: option.Threshold = None,
     debug: option.Debug = False,
     nbest: Annotated[
@@ -129,13 +132,14 @@ def predict(
     special = (
         *(output, token_scores, alignments, source_column, target_column, settings, sample),
         *(threshold is not None, prefix, require, ban, input_json, alternatives, ensemble, shard),
-        *(shortlist, shortlist_file, rescore),
+        *(shortlist, shortlist_file, rescore, edges, id_column, graph_column),
     )
     if texts and not any(special):
         format = nbest, json_lines
         if _predict_quickly(model, texts, format, engine, quantize, search):
             return
     from regard.core import parallel
+    from regard.data.sources.open import DataSpec
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.ensembles import build_ensemble
     from regard.inference.prediction.output_lines import OutputFormat
@@ -168,6 +172,13 @@ def predict(
         batch_size=batch_size,
         batch_tokens=batch_tokens,
         columns=(source_column, target_column),
+        graph=DataSpec(
+            input or "-",
+            source_column=source_column,
+            edges=edges,
+            id_column=id_column,
+            graph_column=graph_column,
+        ),
         shard=shard,
         force=force,
     )

@@ -7,8 +7,8 @@ from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
 from regard.estimators.estimator import Estimator
 from regard.estimators.label_estimators import Classifier, Regressor
-from regard.estimators.tagger import Tagger
 from regard.estimators.language_estimator import LanguageModel
+from regard.estimators.tagger import Tagger
 from regard.estimators.transducer import Transducer
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.predictor import Predictor

@@ -43,7 +43,9 @@ def graph_of_arrays(
         edges = np.asarray(edges).tolist()
     if not isinstance(edges, Sequence):
         raise UserError(f"edges: expected an array (E, 2), found {type(edges).__name__}")
-    rows = [tuple(np.asarray(edge).tolist()) if hasattr(edge, "__array__") else edge for edge in edges]
+    rows = [
+        tuple(np.asarray(edge).tolist()) if hasattr(edge, "__array__") else edge for edge in edges
+    ]
     return make_graph(name, [str(i) for i in range(len(found))], found, rows, directed)
 
 
@@ -97,7 +99,9 @@ def to_labels(graph: Graph, labels: Any, name: str) -> tuple[str | None, ...]:
     """Return a label, or None, per node."""
     rows = to_rows(labels, name)
     if len(rows) != len(graph):
-        raise UserError(f"{name}: expected a label or None per node ({len(graph)}), found {len(rows)}")
+        raise UserError(
+            f"{name}: expected a label or None per node ({len(graph)}), found {len(rows)}"
+        )
     missing = [row is None or (isinstance(row, float) and np.isnan(row)) for row in rows]
     if all(missing):
         raise UserError(f"{name}: no node has a label")

@@ -49,7 +49,9 @@ class Tagger(Estimator):
         if edges is None:
             return super().fit(X, y, dev, init_from, unlabeled)
         if unlabeled is not None:
-            raise UserError("unlabeled: not supported for graphs: give unlabeled nodes the label None")
+            raise UserError(
+                "unlabeled: not supported for graphs: give unlabeled nodes the label None"
+            )
         config = self._config()
         directed = bool(getattr(config.task.source, "directed", False))
         graph = graph_of_arrays(X, edges, directed=directed)

@@ -1,6 +1,6 @@
 """Classification: one label per text or vector, or several (multi-label)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from regard.core.files import write_json
 from regard.data.checks.check_labels import LabelCheck, check_labels
 from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
+from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
 from regard.metrics import label_metrics
 from regard.metrics.numbers import WeightedScores
@@ -22,9 +23,9 @@ from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import ClassifierPass, classifier_pass
-from regard.tasks.labeled_data import neighbor_fits, source_stats, text_or_vector
+from regard.tasks.labeled_data import graphs_of, neighbor_fits, source_stats, text_or_vector
 from regard.tasks.task import Prediction, Task
-from regard.tasks.values import predicted_and_expected
+from regard.tasks.values import InputItem, predicted_and_expected
 
 Metric = Literal["accuracy", "macro_f1", "f1", "subset_accuracy"]
 TASK_FIELDS = {  # fields of task.json and their types
@@ -96,6 +97,10 @@ class ClassifyTask(Task):
     def stats(self, corpus: Corpus) -> DataStats:
         """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.labels), labels=True)
+
+    def graph_items(self, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+        """Return one item per graph of a table of nodes, and notes."""
+        return graphs_of(self.source, spec)
 
     to_source = staticmethod(text_or_vector)
 

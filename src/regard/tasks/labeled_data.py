@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,13 @@ from regard.core.data_stats import DataStats
 from regard.core.errors import UserError, UserTypeError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
+from regard.data.reading.graphs import Reading
 from regard.data.reading.media_source import MediaSource
 from regard.data.reading.read import Pair, Pairs
+from regard.data.sources.graphs import read_unlabeled
 from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
+from regard.tasks.values import InputItem
 
 
 def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
@@ -25,6 +28,19 @@ def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
     if spec.file() == "-" and all(number(pair.source) is not None for pair in first):
         raise UserError("standard input: found numbers, but vectors can only be read from files")
     return read
+
+
+def graphs_of(source: Any, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+    """Return one item per graph of a table of nodes, and notes. source: input of the model."""
+    if not source.unordered:
+        spec.check_no_graph()
+    if not spec.graph_column:
+        raise UserError(
+            "--graph-column: missing: this model predicts a label per graph",
+            help="add --graph-column COLUMN",
+        )
+    data = read_unlabeled(spec, Reading(source.features, source.directed, labeled=False))
+    return (InputItem(graph, graph.name) for graph in data.graphs), data.notes
 
 
 def text_or_vector(value: Any, number: int = 1) -> Any:

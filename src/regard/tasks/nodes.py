@@ -5,12 +5,13 @@ N nodes.
 
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from regard.baselines import BaselineFit, MostFrequentTag
+from regard.core import parallel
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.data.checks.check_graph import GraphCheck, check_nodes
@@ -25,11 +26,13 @@ from regard.inputs.graphs import GraphInput
 from regard.metrics.label_metrics import class_table, confusion, measure_labels
 from regard.metrics.numbers import WeightedScores
 from regard.models.encoder_model import EncoderModel, TaggerOptions
-from regard.search.search import SearchResult
+from regard.objectives import Objective
+from regard.search.search import SearchRequest
 from regard.tasks.graph_rows import NodeRows
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.tag_task import TagTask
 from regard.tasks.task import NUM_SAMPLES, Evaluation, Prediction
+from regard.tasks.task_loss import device_of
 from regard.tasks.values import InputItem
 
 Labels = list[tuple[str]]
@@ -52,10 +55,6 @@ class NodeTask(TagTask):
                 help="use --set model.head=softmax",
             )
         return super().build(options)
-
-    def count_label(self, count: int) -> str:
-        """Return a count of graphs."""
-        return super().count_label(count)
 
     def corpus(self, pairs: Sequence[Pair]) -> NodeCorpus:
         """Return the graphs as tensors. Unknown labels do not count in the loss."""
@@ -111,12 +110,29 @@ class NodeTask(TagTask):
         """Return the sources, of which those of one graph share a row."""
         return NodeRows(self.source, sources)
 
-    def make_prediction(
-        self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
-    ) -> Prediction:
-        """Return the labels of all nodes of a graph, or of some nodes."""
-        prediction = super().make_prediction(source, row, found, search, nbest)
-        return prediction
+    def evaluate(
+        self,
+        predictor: Any,
+        examples: Sequence[Example],
+        objective: Objective,
+        search: Any,
+        batch_size: int,
+    ) -> Evaluation:
+        """Return the metrics of a predictor on graphs. A single graph is computed only once."""
+        model = predictor.module
+        if len(examples) != 1 or model is None or parallel.world_size() > 1:
+            return super().evaluate(predictor, examples, objective, search, batch_size)
+        (example,) = examples
+        pairs = [Pair(example.source, reference, 0) for reference in example.references]
+        with torch.inference_mode():
+            batch = self.corpus(pairs[:1]).batch(np.zeros(1, np.int64)).to(device_of(model))
+            outputs = model.eval()(batch)
+            loss = objective(lambda _: outputs, batch)  # type: ignore[arg-type]
+            (found,) = search.run(lambda _: outputs, SearchRequest(batch.source))
+        predictions = [self.make_prediction(example.source, None, found, search, 1)]
+        scores = self.score(predictions, examples)
+        mean = float(loss.sum) / loss.count if loss.count else 0.0
+        return Evaluation(scores, mean, predictions, self.details(predictions, examples))
 
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
@@ -163,10 +179,6 @@ class NodeTask(TagTask):
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> GraphCheck:
         """Return statistics of the graphs, and warnings about them."""
         return check_nodes(train, dev, self.source.shape.size)
-
-    def save(self, folder: Path) -> None:
-        """Write the input, with the graph of the training data, and the labels."""
-        super().save(folder)
 
 
 def labeled_nodes(

@@ -1,6 +1,6 @@
 """Regression: one or more numbers per text or vector."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,10 +35,10 @@ from regard.objectives import Objective
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import RegressorPass, regressor_pass
-from regard.tasks.labeled_data import check_not_streamed, source_stats, text_or_vector
+from regard.tasks.labeled_data import check_not_streamed, graphs_of, source_stats, text_or_vector
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.values import predicted_and_expected
+from regard.tasks.values import InputItem, predicted_and_expected
 
 Metric = Literal["r2", "rmse", "mae"]
 MAX_SCATTER = 500  # maximum points of the scatter plot
@@ -144,6 +144,10 @@ class RegressTask(Task):
     def stats(self, corpus: Corpus) -> DataStats:
         """Return the data statistics from which default settings are chosen."""
         return source_stats(self.source, corpus, len(self.mean))
+
+    def graph_items(self, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+        """Return one item per graph of a table of nodes, and notes."""
+        return graphs_of(self.source, spec)
 
     to_source = staticmethod(text_or_vector)
 

@@ -18,10 +18,10 @@ from regard.search.callbacks import PartialHypothesis, StepCallback
 from regard.search.forced_decoding import next_token_logprobs, score_targets
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import SearchRequest
-from regard.tasks.rows import EncodedRows
 from regard.tasks.banning import encode_bans
 from regard.tasks.batches import plan
 from regard.tasks.outputs import best_prediction, max_output_length
+from regard.tasks.rows import EncodedRows
 from regard.tasks.values import Constraints, Prediction
 
 

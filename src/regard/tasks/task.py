@@ -20,6 +20,7 @@ from regard.core.errors import UserError
 from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
+from regard.data.sources.open import DataSpec
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.objectives import Objective
@@ -142,6 +143,11 @@ class Task(Scoring, ABC):
         Only tasks with `by_line = False` implement this.
         """
         raise NotImplementedError
+
+    def graph_items(self, spec: DataSpec) -> tuple[Iterator[InputItem], list[str]]:
+        """Return the items of a table of nodes with a table of edges, and notes."""
+        spec.check_no_graph()
+        raise UserError(f"--edges: not supported for task {self.kind}")
 
     @staticmethod
     def to_source(value: Any, number: int = 1) -> Any:

@@ -29,6 +29,7 @@ from regard.views.report import update_report
 
 PROBE_EXAMPLES = 32  # to estimate the duration of a validation
 FINAL_TOLERANCE = 0.5  # standard errors by which the final model may be worse than the best
+MAX_DECAYED = 0.5  # factor of the learning rate at the end of a run, below which it has decayed
 MIN_REPORT_SECONDS = 1.0  # between reports of a run that validates very often
 MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
@@ -118,14 +119,16 @@ def _saved(run: Run, gain: float, examples: int) -> str:
     """Return why to save the model; empty to keep an earlier model.
 
     Of equal models, the later is saved. A maximum over noisy scores prefers lucky models, so the
-    last model, whose learning rate has decayed, wins unless an earlier one is clearly better.
+    last model, if its learning rate has decayed, wins unless an earlier one is clearly better.
     """
     if gain >= 0:
         return "best so far"
     best = run.state.best_score
     assert best is not None
     error = metrics.standard_error(run.task.metric, best, examples)
-    if progress_fraction(run) >= 1 and -gain <= FINAL_TOLERANCE * error:
+    schedule = run.config.training.schedule
+    decayed = schedule.factor(1.0, run.state.step) < MAX_DECAYED
+    if decayed and progress_fraction(run) >= 1 and -gain <= FINAL_TOLERANCE * error:
         return "final model, within half a standard error of the best"
     return ""
 

@@ -14,8 +14,9 @@ from regard.core.errors import UserError, info
 from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
+from regard.data.sources.open import DataSpec
 from regard.inputs.input import NamedSources
-from regard.storage.run_files import trained_on
+from regard.storage.run_files import trained_columns, trained_on
 from regard.tasks.task import Task
 from regard.tasks.values import Constraints, InputItem
 
@@ -78,6 +79,17 @@ def named_items(found: NamedSources, quiet: bool) -> Iterator[InputItem]:
 def _name(task: Task, text: str) -> str:
     """Return the text if it only names its source; empty if it is the source."""
     return "" if task.source.written else text
+
+
+def graph_items(predictor: Any, spec: DataSpec, quiet: bool = False) -> Iterator[InputItem]:
+    """Return the items of a table of nodes with a table of edges: its nodes, or its graphs.
+
+    Columns are those of the training data unless the user names others.
+    """
+    items, notes = predictor.task.graph_items(trained_columns(spec, predictor.folder))
+    for note in () if quiet else notes:
+        info(note)
+    return cast(Iterator[InputItem], items)
 
 
 def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:

@@ -18,6 +18,7 @@ from regard.data.reading.lines import show_path
 from regard.inference.prediction.input_items import (
     count_lines,
     file_items,
+    graph_items,
     is_regular_file,
     json_items,
     named_items,
@@ -93,6 +94,8 @@ class PredictJob:
         options, task = self.options, self.predictor.task
         if options.texts:
             return text_items(task, options.texts)
+        if options.graph.edges or options.graph.other_columns:
+            return graph_items(self.predictor, options.graph, quiet)
         if options.input_json:
             return json_items(task, options.input, options.constraints)
         if self.named is not None:

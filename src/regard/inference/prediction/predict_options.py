@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.config.load import put
 from regard.core.errors import UserError
+from regard.data.sources.open import DataSpec
 from regard.inference.prediction.output_lines import OutputFormat
 from regard.inference.prediction.shards import Shard
 from regard.inference.prediction.sink import check_output
@@ -24,9 +25,10 @@ class PredictOptions:
     texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
-    "search.key=value". ensemble: folders of further models, averaged with the first.
-    rescore: folder of a model that ranks the hypotheses, with its weight. columns:
-    source and target column of tagger files. shard: "K/N". force: overwrite the output file, and
+    "search.key=value". ensemble: folders of further models, averaged with the first. rescore: folder
+    of a model that ranks the hypotheses, with its weight. columns: source and target column of
+    tagger files. graph: tables of nodes and edges to predict, if it has edges. shard: "K/N". force:
+    overwrite the output file, and
     discard partial output.
     """
 
@@ -48,6 +50,7 @@ class PredictOptions:
     batch_size: int | None = None
     batch_tokens: int = MAX_TOKENS
     columns: tuple[str | None, str | None] = (None, None)
+    graph: DataSpec = field(default_factory=DataSpec)
     shard: str | None = None
     force: bool = False
 
@@ -75,6 +78,11 @@ class PredictOptions:
                     "supported for task transduce"
                 )
             task.encode_constraints(self.constraints)
+        if self.graph.edges and (self.texts or self.input_json):
+            raise UserError(
+                "--edges: cannot be combined with nodes on the command line or --input-json",
+                help="pass a table of nodes with --input FILE",
+            )
         if self.texts and self.input_json:
             raise UserError(
                 "--input-json: cannot be combined with texts on the command line",
@@ -110,6 +118,7 @@ class PredictOptions:
             "alignments": format.alignment,
             "alternatives": format.alternatives,
             "columns": list(self.columns),
+            "graph": [self.graph.edges, self.graph.id_column, self.graph.graph_column],
             "shard": f"{shard.number}/{shard.count}",
         }
 
