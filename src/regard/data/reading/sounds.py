@@ -15,7 +15,7 @@ import numpy as np
 from regard.core.errors import UserError
 from regard.data.reading.media_source import MediaSource
 
-MAX_SAMPLES = 1 << 26  # of one recording, more than an hour at 16 kHz
+MAX_SAMPLES = 1 << 28  # of one recording, more than an hour at 48 kHz
 MAX_CHANNELS = 64
 MIN_RATE, MAX_RATE = 1_000, 768_000  # Hz
 FULL_SCALE = 32_768  # of 16-bit samples
