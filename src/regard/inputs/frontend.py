@@ -32,12 +32,14 @@ class Frontend(nn.Module, ABC):
     computed for a fixed number of rows.
     grid: height and width of the images (B, H, W, D) that it returns instead of (B, S, D).
     relations: kinds of the edges that it passes on; 0: edges have no kind.
+    stride: positions of the source per vector.
     """
 
     one_shape: ClassVar[bool] = False
     width: int
     grid: tuple[int, int] = (0, 0)
     relations: int = 0
+    stride: int = 1
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:

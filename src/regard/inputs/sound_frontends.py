@@ -3,6 +3,7 @@
 B rows of a batch, S windows, S' positions, F bands, C channels, D width.
 """
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -168,6 +169,7 @@ class ConvolvedFrontend(SoundFrontend):
     ) -> None:
         super().__init__(augment, shape, deltas)
         self.width, self.planes = width, deltas + 1
+        self.stride = math.prod(stride for _, stride in sizes)
         layers, inputs, bands = [], self.planes, shape.size
         for channels, stride in sizes:
             layers.append(MaskedConv(inputs, channels, stride))

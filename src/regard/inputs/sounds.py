@@ -32,6 +32,7 @@ class SoundInput(Input):
 
     kind = "sound"
     written = False
+    inspects = frozenset({"attention", "gates", "saliency", "sound"})
     placeholder = "FILE"
     plural = "sounds"
     media = frozenset(MEDIA)
