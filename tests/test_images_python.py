@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pictures import by_class, draw
 from PIL import Image as Pillow
 from sklearn.base import clone
 
 import regard
 from regard.core.errors import UserError
-from tests.pictures import by_class, draw
 
 LABELS = np.array([n % 2 for n in range(24)])
 IMAGES = np.stack([draw(n % 2, n) for n in range(24)])

@@ -26,7 +26,7 @@ class InputEstimator(Estimator):
     def n_features_in_(self) -> int:
         """The numbers per vector. Models of texts or images do not have this attribute."""
         source: Input = self.predictor_.task.source
-        if source.sequential or not source.written:
+        if source.sequential or source.media:
             raise AttributeError("n_features_in_")
         return source.shape.size
 

@@ -25,7 +25,8 @@ CLASSES = "vocabulary/classes.json"  # file with `classes_`, if the labels are n
 class Classifier(InputEstimator):
     """Classifier of texts, vectors or images.
 
-    For multi-label data, y has a list of labels per example. After fit, `classes_` has the labels, and `n_features_in_` the numbers per vector.
+    For multi-label data, y has a list of labels per example. After fit, `classes_` has the labels,
+    and `n_features_in_` the numbers per vector.
     """
 
     task = "classify"

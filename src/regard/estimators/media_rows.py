@@ -81,7 +81,7 @@ def check_kind(sources: Sequence[Any], reader: Input) -> None:
     if not len(sources):
         return
     first, media = sources[0], [medium for medium in MEDIA if isinstance(sources[0], medium.type)]
-    if bool(media) != reader.written:
+    if bool(media) == bool(reader.media):
         return
     found = f"{media[0].name}s" if media else "texts" if isinstance(first, str) else "numbers"
     names = [one for one in sources if isinstance(one, str) and not Path(one).is_file()]

@@ -28,11 +28,14 @@ from regard.data.reading.images import (
     decode_image,
     from_array,
     open_image,
+    show_channels,
     show_shape,
+    show_size,
 )
+from regard.data.reading.media import show_names
 from regard.data.reading.media_table import locate
 from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
-from regard.inputs.media_sources import medium_sources
+from regard.inputs.media_files import media_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
@@ -117,7 +120,7 @@ class ImageInput(Input):
             images, notes = read_arrays(path, column)
             by_name = {image.name: image for image in images}
             return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
-        return medium_sources(path, IMAGES, self.parse)
+        return media_sources(path, IMAGES, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
         return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
@@ -173,6 +176,23 @@ def other_shape(
     )
 
 
+def check_same(images: Sequence[Image], setting: str, values: Sequence[str]) -> None:
+    """Raise UserError unless all values are the same. values: size or channels of each image."""
+    counts = Counter(values).most_common()
+    if len(counts) == 1:
+        return
+    (usual, count), bad = counts[0], next(n for n, one in enumerate(values) if one != counts[0][0])
+    shown = [f"{value} ({number:,})" for value, number in counts]
+    error = other_shape(
+        images[bad],
+        images[values.index(usual)].shape,
+        f"as {count:,} of {len(images):,} images",
+        setting,
+    )
+    note = f"found {show_names(shown, 10)}"
+    raise UserError(error.message, note=note, help=error.help)
+
+
 def _parse_size(value: Any) -> Any:
     """Return height and width of a setting such as `28,32`, or `28` for a square."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -224,11 +244,10 @@ class Images(InputOptions):
         if like is not None:
             return ImageInput.like(like), self
         first: Image = sources[0]
-        for image in sources:
-            if self.size is None and image.shape[:2] != first.shape[:2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "size")
-            if self.channels is None and image.shape[2] != first.shape[2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "channels")
+        if self.size is None:
+            check_same(sources, "size", [show_size(image.shape) for image in sources])
+        if self.channels is None:
+            check_same(sources, "channels", [show_channels(image.shape) for image in sources])
         size, channels = self.size or first.shape[:2], self.channels or first.shape[2]
         empty = ImageInput(
             *(size, channels, [0.0] * channels, [1.0] * channels),

@@ -20,7 +20,7 @@ from regard.data.reading.sound_media import MEDIA
 from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
 from regard.inputs.input import Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
-from regard.inputs.media_sources import medium_sources
+from regard.inputs.media_files import media_sources
 
 
 class SoundInput(Input):
@@ -109,7 +109,7 @@ class SoundInput(Input):
 
     def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
         """Return the sounds of a folder, or of one sound file."""
-        return medium_sources(path, SOUNDS, self.parse)
+        return media_sources(path, SOUNDS, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
         return sound_stats(train, dev)

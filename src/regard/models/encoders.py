@@ -85,8 +85,9 @@ class SourceModelOptions(ModelOptions):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
-            options = default_frontend(stats.source, self.encoder)
-            if incompatibility(options, encoder := self.encoder):
+            encoder: Any = self.encoder
+            options = default_frontend(stats.source, encoder)
+            if incompatibility(options, encoder):
                 needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
                 raise UserError(
                     f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}",

@@ -12,6 +12,7 @@ from regard.data.reading.images import SUFFIXES, Image, decode_image, from_objec
 from regard.data.reading.lines import missing_file, readable_os_errors
 from regard.data.reading.media import Medium
 
+BLOCK = 1 << 20  # bytes read at once
 MAX_FILE = 256 * 1024**2  # bytes of an image file
 
 
@@ -21,11 +22,13 @@ def read_image(path: str, changes: Counter[str] | None = None) -> Image:
         raise UserError(missing_file(path))
     if Path(path).is_dir():
         raise UserError(f"{path}: expected an image, found a folder")
+    data = bytearray()
     with readable_os_errors(path), open(path, "rb") as stream:
-        data = stream.read(MAX_FILE + 1)
+        while len(data) <= MAX_FILE and (block := stream.read(BLOCK)):
+            data += block
     if len(data) > MAX_FILE:
         raise UserError(f"{path}: expected an image of at most {size(MAX_FILE)}")
-    return decode_image(data, path, changes)
+    return decode_image(bytes(data), path, changes)
 
 
 IMAGES = Medium(

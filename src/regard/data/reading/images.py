@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.data.reading.image_media import FORMATS, check_media
 from regard.data.reading.media_source import MediaSource
 
@@ -71,8 +72,17 @@ class Image(MediaSource):
 
 def show_shape(shape: tuple[int, int, int]) -> str:
     """Return height, width and channels for messages, as `28x28, 1 channel`."""
-    height, width, channels = shape
-    return f"{height}x{width}, {channels} channel{'s' if channels != 1 else ''}"
+    return f"{show_size(shape)}, {show_channels(shape)}"
+
+
+def show_size(shape: tuple[int, int, int]) -> str:
+    """Return height and width for messages, as `28x28`."""
+    return f"{shape[0]}x{shape[1]}"
+
+
+def show_channels(shape: tuple[int, int, int]) -> str:
+    """Return the number of channels for messages, as `1 channel`."""
+    return count_noun(shape[2], "channel")
 
 
 def check_size(where: str, height: int, width: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from regard.views.plots import (
     attention_ideas,
     checkpoints,
+    convolution_plots,
     decay_plot,
     functions,
     masks,
@@ -17,6 +18,7 @@ from regard.views.plots import (
     position_ideas,
     position_scores,
     position_table,
+    scene_plot,
     schedule_plot,
     search_plot,
     sound_plot,
@@ -117,6 +119,17 @@ FIGURES = {
     ),
     "convolution": FigureSpec(
         "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
+    "convolution-sizes": FigureSpec(
+        "stops of a kernel on a grid: stride 1 and 2, with and without padding",
+        convolution_plots.plot_sizes,
+    ),
+    "receptive-fields": FigureSpec(
+        "receptive fields and map sizes of the small image models, layer by layer",
+        convolution_plots.plot_fields,
+    ),
+    "scenes": FigureSpec(
+        "drawn scenes of the built-in data, with captions", scene_plot.plot_scenes
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
