@@ -85,13 +85,15 @@ class SourceModelOptions(ModelOptions):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
+            options = default_frontend(stats.source, self.encoder)
             encoder: Any = self.encoder
-            options = default_frontend(stats.source, encoder)
-            if incompatibility(options, encoder):
-                needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
-                raise UserError(
-                    f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}",
-                    help=f"use --set model.encoder.kind={self.default_kind(stats)[0]}",
-                )
+            if problem := incompatibility(options, encoder):
+                if encoder.needs:
+                    needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
+                    problem = (
+                        f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}"
+                    )
+                help = f"use --set model.encoder.kind={self.default_kind(stats)[0]}"
+                raise UserError(problem, help=help)
             usual = options.model_dump()
             yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -10,6 +10,8 @@ from regard.views.plots import (
     convolution_plots,
     decay_plot,
     functions,
+    graphs,
+    image_plots,
     masks,
     norm_plots,
     norm_statistics,
@@ -105,6 +107,10 @@ FIGURES = {
         patterns.plot_patterns,
         ("kinds",),
     ),
+    "graph-attention": FigureSpec(
+        "attention on a graph and on the complete graph, each next to its matrix",
+        graphs.plot_graph_attention,
+    ),
     "attention-scale": FigureSpec(
         "why scores are divided by sqrt(d): scores and largest weights over the width",
         attention_ideas.plot_scale,
@@ -130,6 +136,19 @@ FIGURES = {
     ),
     "scenes": FigureSpec(
         "drawn scenes of the built-in data, with captions", scene_plot.plot_scenes
+    ),
+    "image-tensor": FigureSpec(
+        "an image as three channels and as one vector: drawn, or --text FILE",
+        image_plots.plot_tensor,
+        ("text",),
+    ),
+    "feature-maps": FigureSpec(
+        "three filters and their feature maps: of a drawn image, or of --text FILE",
+        image_plots.plot_feature_maps,
+        ("text",),
+    ),
+    "pooling": FigureSpec(
+        "max and mean pooling of a map: before and after", image_plots.plot_pooling, ("text",)
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
