@@ -112,6 +112,10 @@ EdgesFile = Annotated[
         callback=check_file,
     ),
 ]
+SpeakerColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with the speaker of each sound, by 1-based index or header name."),
+]
 GraphColumn = Annotated[
     str | None,
     typer.Option(help="Column with the graph of each node, if DATA has several graphs."),

@@ -21,7 +21,8 @@ def plot(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="Run folder, to plot its schedule or a search tree of its model.",
+            help="Run folder, to plot its schedule or a search tree of its model; for the figure "
+            "`sound`, a sound file.",
         ),
     ] = None,
     out: Annotated[

@@ -50,10 +50,16 @@ class Estimator(Parameters):
     def _media(self, rows: list[Any]) -> list[Any] | None:
         """Return rows as sources in files, such as images; None if they are something else."""
         notes: list[str] = []
-        found = media_rows(rows, self._config().task.source.prepare, notes)
+        prepare = self._config().task.source.prepare
+        found = media_rows(rows, prepare, notes, self.rate or self._fitted_rate())
         for note in notes if self.verbose else ():
             info(note)
         return found
+
+    def _fitted_rate(self) -> int | None:
+        """Return the sampling rate of the fitted model, if it reads sounds."""
+        predictor = getattr(self, "predictor_", None)
+        return (predictor.task.source.shape.rate or None) if predictor else None
 
     def _check_sources(self, sources: Sequence[Any]) -> None:
         """Raise UserError if the fitted model cannot read these sources."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
-from regard.data.reading.images import Image
+from regard.data.reading.media_source import MediaSource
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.estimators.media_rows import check_kind
@@ -108,5 +108,5 @@ def _pairs(X: Any, y: Any) -> list[Pair]:
 
 
 def _source(source: Any) -> Any:
-    """Return lists, tuples and images unchanged, and other values as strings."""
-    return source if isinstance(source, tuple | list | Image) else str(source)
+    """Return lists, tuples, images and sounds unchanged, and other values as strings."""
+    return source if isinstance(source, tuple | list | MediaSource) else str(source)

@@ -6,6 +6,7 @@ An encoder maps `Padded` vectors to `Padded` vectors of the same length.
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
@@ -41,7 +42,7 @@ class AutoOptions(Options):
         """Yield settings that complete the given ones, and the output of a model with them."""
         yield {}, cls.gives
 
-    def unfit(self, corpus: Corpus) -> None:
+    def unfit(self, corpus: Corpus, positions: np.ndarray) -> None:
         """Return None: the kind that replaces this one can learn all examples."""
 
 

@@ -193,8 +193,11 @@ class ModelOptions(Options):
         """Return the default number of epochs if the model overfits quickly, otherwise None."""
         return None
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
-        """Return which examples (N,) the model cannot learn, and why; None: it can learn all."""
+    def unfit(self, corpus: Corpus, source: str) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the model cannot learn, and why; None: it can learn all.
+
+        source: kind of input.
+        """
         return None
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

@@ -23,6 +23,7 @@ class DataSpec:
     split_column: column that assigns rows to splits. split: the split to read; None: all rows.
     edges: table of the edges of a graph, whose nodes are the rows of `data`. id_column: column of
     the names of nodes. graph_column: column of the names of graphs, if there are several.
+    speaker_column: column of the speakers of sounds.
     """
 
     data: str | None = None
@@ -36,6 +37,7 @@ class DataSpec:
     edges: str | None = None
     id_column: str | None = None
     graph_column: str | None = None
+    speaker_column: str | None = None
 
     @classmethod
     def from_record(cls, record: Any) -> "DataSpec":
@@ -83,7 +85,7 @@ class DataSpec:
     @property
     def other_columns(self) -> list[str]:
         """Return the columns that are neither source nor target."""
-        named = self.split_column, self.id_column, self.graph_column
+        named = self.split_column, self.id_column, self.graph_column, self.speaker_column
         return [column for column in named if column]
 
     def file(self) -> str:

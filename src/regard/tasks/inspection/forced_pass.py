@@ -135,6 +135,18 @@ class InspectionRequest:
         """The torch module, in evaluation mode."""
         return self.predictor.engine.torch_module().eval()
 
+    @cached_property
+    def source_names(self) -> list[str]:
+        """The name of each vector that the encoder reads, after a frontend with a stride."""
+        names: list[str] = self.task.source.names(self.source)
+        return names[:: self.stride]
+
+    @property
+    def stride(self) -> int:
+        """The positions of the source per vector that the encoder reads."""
+        stride: int = getattr(getattr(self.model, "frontend", None), "stride", 1)
+        return stride
+
     def check_length(self, side: str, count: int, advice: str) -> None:
         """Raise TooLong if `count` tokens are more than `max_tokens`.
 

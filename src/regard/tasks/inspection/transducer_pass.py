@@ -56,7 +56,7 @@ class TransducerPass(BatchedPass):
 def transducer_pass(request: InspectionRequest) -> TransducerPass:
     """Return the forced pass over the output of the search, or over a given target."""
     task, text, engine = request.task, request.source, request.predictor.engine
-    names, own = task.source.names(text), tuple[OwnStep, ...]()
+    names, own = request.source_names, tuple[OwnStep, ...]()
     request.check_length("text", len(names), "shorten the text")
     engine.check(len(names))
     search_request = engine.fit_request(task.search_request(task.rows([text]), [0], request.search))

@@ -12,6 +12,7 @@ from regard.views.inspection.figure_graph import plot_graph
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
 from regard.views.inspection.figure_passes import plot_search_steps
 from regard.views.inspection.figure_picture import plot_filters, plot_maps, plot_picture
+from regard.views.inspection.figure_sound import plot_sound
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
 from regard.views.inspection.figure_tree import plot_search_tree
 from regard.views.inspection.figure_views import (
@@ -27,17 +28,8 @@ if TYPE_CHECKING:
     from regard.views.inspection.figure_maps import Canvas
 
 VIEWS: tuple[str, ...] = (
-    "steps",
-    "picture",
-    "filters",
-    "maps",
-    "alignment",
-    *PARTS,
-    "saliency",
-    "gates",
-    "tree",
-    "passes",
-    "graph",
+    *("steps", "picture", "sound", "graph", "filters", "maps", "alignment", *PARTS),
+    *("saliency", "gates", "tree", "passes"),
 )
 LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
@@ -67,6 +59,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
     picture = inspection.get("picture") or {}
     has = {
         "picture": bool(picture),
+        "sound": "sound" in inspection,
         "filters": bool(picture.get("filters")),
         "maps": bool(picture.get("maps")),
         "steps": any("probability" in step for step in inspection["steps"]),
@@ -116,6 +109,8 @@ def _plot(
     title = _title(inspection, fonts)
     if view == "picture" or (view is None and head is None and "picture" in inspection):
         return plot_picture(title, inspection, layer, fonts)
+    if view == "sound" or (view is None and head is None and "sound" in inspection):
+        return plot_sound(title, inspection, fonts)
     if view == "filters":
         return plot_filters(title, inspection["picture"])
     if view == "maps":

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.inference.model_capture import ablate, capture
@@ -14,6 +15,7 @@ from regard.nn.capture import Capture
 from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis, TokenizedText
 from regard.tasks.inspection.notes import Note
 from regard.views.inspection.picture import image_grid, inspect_picture, position_names
+from regard.views.inspection.sound_view import sound_view
 from regard.views.inspection.value import (
     AttentionMap,
     Direction,
@@ -60,6 +62,8 @@ def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspect
         if "picture" in views:
             internals["picture"] = inspect_picture(forced_pass, captured)
             notes += internals["picture"].notes
+        if "sound" in views:
+            internals["sound"] = sound_view(forced_pass.request)
         if too_many:
             pass
         elif not internals["attention"]:
@@ -145,9 +149,17 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
                     values.setdefault(name, []).append(shown)
     joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))
+    if source is not None:
+        source = sum_groups(source, forced_pass.request.stride)
     target = joined.get("target")
     decoder_inputs = None if target is None else Saliency(rows, "inputs", target)
     return decoder_inputs if source is None else Saliency(rows, "source", source, decoder_inputs)
+
+
+def sum_groups(values: Tensor, size: int) -> Tensor:
+    """Return the sum of each group of `size` values, (n, S / size) for values (n, S)."""
+    padded = F.pad(values, (0, -values.shape[1] % size))
+    return padded.unflatten(1, (-1, size)).sum(-1)
 
 
 def gate_activations(captured: Capture) -> tuple[Gate, ...]:

@@ -22,6 +22,7 @@ from regard.views.figures.style import save, styled
 from regard.views.inspection.figures import plot_view
 from regard.views.inspection.inspection_page import inspection_page
 from regard.views.inspection.picture import Picture
+from regard.views.inspection.sound_view import SoundView
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,6 +108,7 @@ class Inspection(ForcedOutput):
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
     picture: Picture | None = None
+    sound: SoundView | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the inspection for JSON, with six decimals (saliency: six significant digits)."""
@@ -135,7 +137,8 @@ class Inspection(ForcedOutput):
         }
         ready = {name: to_json(value) for name, value in found.items()}
         ready |= {"saliency": self.saliency and self.saliency.as_dict()}
-        return ready | ({"picture": self.picture.as_dict()} if self.picture else {})
+        media = {"picture": self.picture, "sound": self.sound}
+        return ready | {name: one.as_dict() for name, one in media.items() if one}
 
     @names_arguments
     def figure(

@@ -23,6 +23,7 @@ from regard.views.plots import (
     scene_plot,
     schedule_plot,
     search_plot,
+    sound_plot,
 )
 from regard.views.plots.plot_args import PlotArgs
 
@@ -69,6 +70,11 @@ FIGURES = {
         "search tree: greedy and beam search of a toy model, or of RUN for a text",
         search_plot.plot_search,
         ("run", "text", "beam"),
+    ),
+    "sound": FigureSpec(
+        "a sound: waveform, sliding window and log-mel features, of an example or of a file",
+        sound_plot.plot_sound,
+        ("run",),
     ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
