@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "picture", "filters", "maps", "alignment", *PARTS, "saliency", "gates", "tree")
+VIEWS = ("steps", "alignment", *PARTS, "saliency", "gates", "tree", "picture", "filters", "maps")
 LAYERED = (*PARTS, "gates", "picture", "maps")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
 

@@ -142,8 +142,8 @@ class Inspection(ForcedOutput):
     ) -> "Figure":
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
-        view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
-        gates or tree. layer, head: plot only this layer or attention head (0-based).
+        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree, picture,
+        filters or maps. layer, head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 
