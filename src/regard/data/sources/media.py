@@ -67,7 +67,8 @@ def _folder(spec: DataSpec, folder: str, targets: Targets, prepare: Prepare) -> 
     if not targets.classes:
         raise UserError(
             f"{folder}: a folder has classes, but this task needs {targets.noun}",
-            help="list the files in a table with a column of targets: --source-column file",
+            help="add --task classify, or list the files in a table with a column of targets: "
+            "--source-column file",
         )
     _check_no_splits(spec)
     medium = folder_medium(folder, MEDIA)
