@@ -21,7 +21,8 @@ def plot(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="Run folder, to plot its schedule or a search tree of its model.",
+            help="Run folder, to plot its schedule or a search tree of its model; for the figure "
+            "`sound`, a sound file.",
         ),
     ] = None,
     out: Annotated[
@@ -32,7 +33,7 @@ def plot(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(help="Input text whose search is plotted (only for `plot search RUN`)."),
+        typer.Option(help="Input text whose search is plotted, or path of an image."),
     ] = None,
     beam: Annotated[
         int | None, typer.Option(min=1, help="Beam size (only for `plot search`).")
@@ -59,6 +60,8 @@ def plot(
     for word, (name, value) in given.items():
         if value and name not in FIGURES[what].reads:
             raise UserError(f"{word}: not supported for figure {what}")
+    if FIGURES[what].needs_run and run is None:
+        raise UserError(f"plot {what}: expected a run folder", help=f"regard plot {what} RUN")
     path = out or Path(f"{what}.png")
     check_suffix(path)
     check_overwrite("--out", path, FIGURE_FILES[path.suffix.lower()], force)

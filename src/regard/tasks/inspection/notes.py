@@ -47,6 +47,11 @@ NOTES = {
         "A vector is read as one position, so there is no attention. Gradients are with respect to "
         "the standardized features."
     ),
+    "graph.cut": (
+        "The neighborhood has {nodes} nodes: only the nearest {limit} are computed, so values are "
+        "approximate."
+    ),
+    "graph.shown": "Only {limit} of {nodes} nodes within two edges are shown.",
     "picture.gradients": (
         "Saliency is gradient x input. Pixels are standardized, so the mean color has none."
     ),
