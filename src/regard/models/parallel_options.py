@@ -51,6 +51,7 @@ class FrameOptions(NetworkOptions):
 class NoDecoderOptions(FrameOptions):
     """Options of models without a decoder: an output layer on the encoder, for CTC."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[str] = "frames"
     model_class: ClassVar[Any] = FramesModel
     kind: Literal["none"] = "none"
