@@ -32,7 +32,7 @@ def plot(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(help="Input text whose search is plotted (only for `plot search RUN`)."),
+        typer.Option(help="Input text whose search is plotted, or path of an image."),
     ] = None,
     beam: Annotated[
         int | None, typer.Option(min=1, help="Beam size (only for `plot search`).")

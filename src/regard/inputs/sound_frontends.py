@@ -4,7 +4,7 @@ B rows of a batch, S windows, S' positions, F bands, C channels, D width.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F

@@ -85,11 +85,14 @@ class SourceModelOptions(ModelOptions):
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
             options = default_frontend(stats.source, self.encoder)
-            if incompatibility(options, encoder := self.encoder):
-                needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
-                raise UserError(
-                    f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}",
-                    help=f"use --set model.encoder.kind={self.default_kind(stats)[0]}",
-                )
+            encoder: Any = self.encoder
+            if problem := incompatibility(options, encoder):
+                if encoder.needs:
+                    needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
+                    problem = (
+                        f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}"
+                    )
+                help = f"use --set model.encoder.kind={self.default_kind(stats)[0]}"
+                raise UserError(problem, help=help)
             usual = options.model_dump()
             yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -90,7 +90,7 @@ class ModelOptions(Options):
         return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
 
     def own_default(self, name: str) -> Any:
-        """Return a training setting that a side has a default for, such as `default_lr`, or None."""
+        """Return a training default of a side, such as `default_lr`, or None."""
         found = [getattr(part, name, None) for part in self.sides.values()]
         return next((value for value in found if value is not None), None)
 

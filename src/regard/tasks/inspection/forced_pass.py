@@ -74,8 +74,9 @@ class ForcedOutput:
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. own: the model's
-    own output next to a given target. notes: remarks for the user, such as what is missing and why.
+    for JSON. graph: nodes and edges of a graph, ready for JSON. search: the steps of a search that
+    decodes in parallel, ready for JSON. own: the model's own output next to a given target. notes:
+    remarks for the user, such as what is missing and why.
     """
 
     source: TokenizedText
@@ -87,6 +88,7 @@ class ForcedOutput:
     truncated: bool = False
     unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
     own: tuple[OwnStep, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -167,6 +169,11 @@ class ForcedPass(ABC):
     def row_axis(self) -> TokenAxis:
         """The axis of the output parts in saliency maps: "target", or "one" for a single part."""
         return "target"
+
+    @property
+    def kept(self) -> int | None:
+        """The number of first source positions that are shown; None: all."""
+        return None
 
     @property
     def supported_views(self) -> frozenset[str]:

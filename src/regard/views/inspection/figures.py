@@ -8,6 +8,7 @@ from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet, fonts_for
 from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
+from regard.views.inspection.figure_graph import plot_graph
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
 from regard.views.inspection.figure_picture import plot_filters, plot_maps, plot_picture
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "picture", "filters", "maps", "alignment", *PARTS, "saliency", "gates", "tree")
-LAYERED = (*PARTS, "gates", "picture", "maps")  # views of which one layer can be plotted
+VIEWS: tuple[str, ...] = (
+    "steps",
+    "picture",
+    "filters",
+    "maps",
+    "alignment",
+    *PARTS,
+    "saliency",
+    "gates",
+    "tree",
+)
+VIEWS += ("graph",)
+LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
 
 
@@ -61,6 +73,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
         "saliency": bool(inspection["saliency"]),
         "gates": bool(inspection["gates"]),
         "tree": bool(inspection["tree"]),
+        "graph": bool(inspection.get("graph")),
     }
     return [view for view in VIEWS if has[view]]
 
@@ -71,7 +84,8 @@ def _check(
     """Raise UserError if the view, layer or head is not available."""
     if view is not None and view not in VIEWS:
         raise UserError(f"--view {view}: expected one of {', '.join(VIEWS)}")
-    for name, value, views in (("head", head, PARTS), ("layer", layer, LAYERED)):
+    views_of_heads = (*PARTS, "graph")
+    for name, value, views in (("head", head, views_of_heads), ("layer", layer, LAYERED)):
         if value is not None and view not in (None, *views):
             raise UserError(
                 f"--{name} {value}: not supported for --view {view}", help=f"drop --{name}"
@@ -105,6 +119,8 @@ def _plot(
         return plot_maps(title, inspection["picture"], layer)
     if view == "tree":
         return plot_search_tree(title, inspection["tree"], fonts)
+    if view == "graph" or (view is None and inspection.get("graph")):
+        return plot_graph(title, inspection, layer, head, fonts)
     if view == "gates":
         return plot_gates(title, inspection, layer, fonts)
     if view == "alignment":
@@ -152,6 +168,8 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
         yield from (inspection[side]["text"], *inspection[side]["tokens"])
     for step in inspection["steps"]:
         yield from (step["token"], *(name for name, _ in step.get("alternatives", [])))
+    if inspection.get("graph"):
+        yield from (*inspection["graph"]["nodes"], *inspection["graph"]["labels"])
     if inspection["tree"]:
         yield from (node["token"] for node in inspection["tree"]["nodes"])
 

@@ -84,7 +84,8 @@ def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[Attentio
     for name, weights in captured.attention.items():
         part, entropy = module_part(name), tuple(entropies[name][0].tolist())
         about = (name, part, layer_index(name), *AXES[part])
-        values, kind = weights[0].float().cpu(), captured.map_kinds[name]
+        kept, kind = forced_pass.kept, captured.map_kinds[name]
+        values = weights[0][:, :kept, :kept].float().cpu()
         hidden = hidden_columns(values) if kind.normalized and not kind.implied else ()
         maps.append(
             AttentionMap(*about, values, entropy, deltas.get(name, ()), kind.implied, hidden)
@@ -140,7 +141,8 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
             for name, one in forced_pass.saliency(captured, score).items():
                 # Character embeddings of words have other positions; images, see `Picture`.
                 if name in INPUT_MODULES and one.dim() == 2:
-                    values.setdefault(name, []).append(one.detach().float().cpu())
+                    shown = one[:, : forced_pass.kept].detach().float().cpu()
+                    values.setdefault(name, []).append(shown)
     joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))
     target = joined.get("target")

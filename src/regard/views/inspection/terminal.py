@@ -39,7 +39,10 @@ def _escape(text: str) -> str:
 def _table(inspection: dict[str, Any]) -> Table:
     """Return a table with one row per output token: probability, alternatives and attention."""
     steps, columns = inspection["steps"], dict[str, list[str]]()
-    if inspection["model"]["task"] == "tag":  # one tag per word
+    if inspection.get("graph"):  # one label per explained node
+        nodes = inspection["graph"]["nodes"]
+        columns["node"] = nodes[: inspection["graph"]["explained"]]
+    elif inspection["model"]["task"] == "tag":  # one tag per word
         columns["word"] = inspection["source"]["tokens"]
     tokens = [step["token"] for step in steps]
     if "value" in steps[0]:

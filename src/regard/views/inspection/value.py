@@ -128,6 +128,7 @@ class Inspection(ForcedOutput):
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "graph": self.graph,
             "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
@@ -143,7 +144,7 @@ class Inspection(ForcedOutput):
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
         view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
-        gates or tree. layer, head: plot only this layer or attention head (0-based).
+        gates, tree or graph. layer, head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 
