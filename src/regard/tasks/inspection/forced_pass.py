@@ -74,8 +74,9 @@ class ForcedOutput:
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
     decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. own: the model's
-    own output next to a given target. notes: remarks for the user, such as what is missing and why.
+    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. own: the
+    model's own output next to a given target. notes: remarks for the user, such as what is missing
+    and why.
     """
 
     source: TokenizedText
