@@ -16,6 +16,7 @@ SCRIPTS = (
     "lines.js",
     "tokens.js",
     "picture.js",
+    "sound.js",
     "head.js",
     "attention.js",
     "tree_layout.js",
