@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from regard.views.inspection.figure_maps import Canvas
 
 VIEWS: tuple[str, ...] = (
-    *("steps", "picture", "sound", "graph", "filters", "maps", "alignment", *PARTS),
-    *("saliency", "gates", "tree", "passes"),
+    *("steps", "alignment", *PARTS, "saliency", "gates", "tree", "passes"),
+    *("picture", "filters", "maps", "sound", "graph"),
 )
 LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target

@@ -2,7 +2,7 @@
 // All views of one inspection, rendered into an element and linked with each other.
 //
 // Stable attributes (for tests and for embedding pages), all inside the given element:
-//   section[data-part=tokens|picture|attention|passes|tree|saliency|gates|notes]   each view
+//   section[data-part=tokens|picture|sound|attention|passes|tree|saliency|gates|notes]   each view
 //   [data-step=N]               output token N, a button (aria-pressed); [data-read=N] source token N
 //   [data-panel=step]           the selected token: its probability and alternatives
 //   [data-tab=encoder|decoder|cross|pooling]                            tabs (aria-selected)
@@ -80,6 +80,7 @@
   const sections = (data) => [
     ["tokens", data.steps.length > 0, regard.tokens],
     ["picture", Boolean(data.picture), regard.picture],
+    ["sound", Boolean(data.sound), regard.sound],
     ["attention", data.attention.length > 0, regard.attention],
     ["passes", Boolean(data.search), regard.passes],
     ["tree", data.tree && data.tree.nodes.length > 0, regard.tree],
@@ -139,7 +140,7 @@
           section.append(...build(context));
           bus.repeat();
         };
-        if (["tokens", "picture", "attention", "notes"].includes(name)) add();
+        if (["tokens", "picture", "sound", "attention", "notes"].includes(name)) add();
         else lazily(section, bus, add);
       }
     };

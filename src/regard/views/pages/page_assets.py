@@ -17,6 +17,7 @@ SCRIPTS = (
     "tokens.js",
     "passes.js",
     "picture.js",
+    "sound.js",
     "head.js",
     "attention.js",
     "tree_layout.js",
