@@ -53,8 +53,10 @@ def cora(recipes: list[str], seeds: int, settings: list[str]) -> None:
                 predictor = Predictor.load(run.folder)
                 scores = predictor.evaluate(predictor.task.examples(test.pairs)).scores
             accuracies.append(scores["accuracy"])
+            best, state = run.state.best_score, run.state
             print(
-                f"  {recipe} seed {seed}: test {accuracies[-1]:.1f}, dev {run.state.best_score:.1f}, step {run.state.best_step} of {run.state.step}, {seconds[-1]:.1f} s",
+                f"  {recipe} seed {seed}: test {accuracies[-1]:.1f}, dev {best:.1f}, "
+                f"step {state.best_step} of {state.step}, {seconds[-1]:.1f} s",
                 flush=True,
             )
         mean = statistics.mean(accuracies)
@@ -77,11 +79,12 @@ def large(recipes: list[str]) -> None:
             seconds, gigabytes = map(float, found.split())
             times.append(seconds)
             print(
-                f"large {recipe}: {LARGE_NODES:,} nodes, {edges:,} edges: {seconds:.2f} s per epoch, "
-                f"peak memory {gigabytes:.2f} GB"
+                f"large {recipe}: {LARGE_NODES:,} nodes, {edges:,} edges: {seconds:.2f} s per "
+                f"epoch, peak memory {gigabytes:.2f} GB"
             )
         print(
-            f"large {recipe}: twice the edges take {times[1] / times[0]:.2f} times as long (bar 2.2)"
+            f"large {recipe}: twice the edges take {times[1] / times[0]:.2f} times as long "
+            "(bar 2.2)"
         )
 
 

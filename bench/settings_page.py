@@ -7,7 +7,7 @@ code is 1 if the file is out of date.
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -145,7 +145,9 @@ def _bound(bound: Any) -> Any:
 
 def auto_keys() -> set[str]:
     """Return the keys of settings that are filled from the data if they are not set."""
-    stats = DataStats(examples=1000, tokens=20_000, outputs=50, subwords=False, inputs=60)
+    texts = DataStats(examples=1000, tokens=20_000, outputs=50, subwords=False, inputs=60)
+    images = DataStats(1000, 1000, 50, subwords=False, source="image", grid=(28, 28))
+    graphs = DataStats(1000, 1000, 50, subwords=False, source="graph", edges=2000)
     found = set[str]()
     for task, config in CONFIGS.items():
         annotation = config.model_fields["model"].annotation
@@ -160,6 +162,9 @@ def auto_keys() -> set[str]:
                 if model == "masked":
                     tree["objective"] = {"kind": "masked"}
                 before = check_config(tree, "settings")
+                encoder = getattr(before.model, "encoder", None)
+                needs = getattr(encoder, "needs", frozenset())
+                stats = images if "grid" in needs else graphs if "edges" in needs else texts
                 after = flatten(fill_defaults(before, stats)[0].model_dump(mode="json"))
                 for key, value in flatten(before.model_dump(mode="json")).items():
                     if value is None and (after.get(key) is not None or f"{key}.kind" in after):

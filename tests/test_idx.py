@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pictures import CODES, idx, write_idx
 
 from regard.config.load import load_config
 from regard.core.errors import UserError
@@ -16,20 +17,6 @@ from regard.data.sources.open import DataSpec
 
 PIXELS = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 LABELS = np.array([7, 2, 7], np.uint8)
-CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
-
-
-def idx(array: np.ndarray) -> bytes:
-    """Return an array as IDX: two zeros, type, dimensions, big-endian sizes and numbers."""
-    code = CODES[array.dtype.str[1:]]
-    header = struct.pack(f">HBB{array.ndim}I", 0, code, array.ndim, *array.shape)
-    return header + array.astype(array.dtype.newbyteorder(">")).tobytes()
-
-
-def write(path: Path, array: np.ndarray | bytes) -> str:
-    data = array if isinstance(array, bytes) else idx(array)
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return str(path)
 
 
 def read(task: str, **files: Any) -> Pairs:
@@ -39,8 +26,8 @@ def read(task: str, **files: Any) -> Pairs:
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_pairs_of_files(tmp_path: Path, suffix: str) -> None:
-    source = write(tmp_path / f"train-images-idx3-ubyte{suffix}", PIXELS)
-    target = write(tmp_path / f"train-labels-idx1-ubyte{suffix}", LABELS)
+    source = write_idx(tmp_path / f"train-images-idx3-ubyte{suffix}", PIXELS)
+    target = write_idx(tmp_path / f"train-labels-idx1-ubyte{suffix}", LABELS)
     found = read("classify", source=source, target=target)
     assert [pair.target for pair in found.pairs] == [("7",), ("2",), ("7",)]
     np.testing.assert_array_equal(found.pairs[1].source.pixels[..., 0], PIXELS[1])
@@ -51,14 +38,14 @@ def test_pairs_of_files(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("kind", CODES)
 def test_types(tmp_path: Path, kind: str) -> None:
     target = np.array([[1, 2], [3, 4], [5, 60]], kind)
-    files = write(tmp_path / "a", PIXELS), write(tmp_path / "b", target)
+    files = write_idx(tmp_path / "a", PIXELS), write_idx(tmp_path / "b", target)
     found = read("regress", source=files[0], target=files[1])
     assert [pair.target for pair in found.pairs] == [(1, 2), (3, 4), (5, 60)]
 
 
 def test_colors_and_floats(tmp_path: Path) -> None:
     images = np.linspace(0, 1, 3 * 2 * 2 * 3, dtype=np.float32).reshape(3, 2, 2, 3)
-    files = write(tmp_path / "a", images), write(tmp_path / "b", LABELS)
+    files = write_idx(tmp_path / "a", images), write_idx(tmp_path / "b", LABELS)
     found = read("classify", source=files[0], target=files[1])
     np.testing.assert_array_equal(found.pairs[2].source.pixels, np.rint(images[2] * 255))
     assert "float32 pixels converted to uint8" in found.notes
@@ -67,7 +54,7 @@ def test_colors_and_floats(tmp_path: Path) -> None:
 def test_texts_next_to_idx_files(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a\nb\nc\n")
     with pytest.raises(UserError, match=r"b\.txt: expected an IDX file, found other data"):
-        read("classify", source=write(tmp_path / "a", PIXELS), target=str(tmp_path / "b.txt"))
+        read("classify", source=write_idx(tmp_path / "a", PIXELS), target=str(tmp_path / "b.txt"))
 
 
 def header(*sizes: int, code: int = 0x08) -> bytes:
@@ -94,7 +81,7 @@ def header(*sizes: int, code: int = 0x08) -> bytes:
 )
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_bad_files(tmp_path: Path, images: Any, labels: Any, message: str, suffix: str) -> None:
-    files = write(tmp_path / f"a{suffix}", images), write(tmp_path / f"b{suffix}", labels)
+    files = write_idx(tmp_path / f"a{suffix}", images), write_idx(tmp_path / f"b{suffix}", labels)
     tracemalloc.start()
     try:
         with pytest.raises(UserError) as error:
@@ -106,16 +93,16 @@ def test_bad_files(tmp_path: Path, images: Any, labels: Any, message: str, suffi
 
 
 def test_gzip_bombs_are_read_up_to_the_size_in_the_header(tmp_path: Path) -> None:
-    bomb = write(tmp_path / "a.gz", header(3, 4, 5) + bytes(200_000_000))
+    bomb = write_idx(tmp_path / "a.gz", header(3, 4, 5) + bytes(200_000_000))
     tracemalloc.start()
     with pytest.raises(UserError, match="found more"):
-        read("classify", source=bomb, target=write(tmp_path / "b", LABELS))
+        read("classify", source=bomb, target=write_idx(tmp_path / "b", LABELS))
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
     truncated = tmp_path / "c.gz"
     truncated.write_bytes(gzip.compress(idx(PIXELS))[:-12])
     with pytest.raises(UserError, match="truncated gzip file"):
-        read("classify", source=str(truncated), target=write(tmp_path / "b", LABELS))
+        read("classify", source=str(truncated), target=write_idx(tmp_path / "b", LABELS))
 
 
 def npz(path: Path, **arrays: Any) -> str:

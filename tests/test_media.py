@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pictures import by_class, draw, write
 
 from regard.config.load import load_config
 from regard.core.errors import UserError
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pairs
 from regard.data.sources.open import DataSpec
-from tests.pictures import by_class, draw, write
 
 
 def read(task: str, path: Path, *settings: str, **columns: Any) -> Pairs:

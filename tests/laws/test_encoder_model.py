@@ -25,7 +25,11 @@ from regard.training.start import start_run
 from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
 from .unions import name_of, sized, slot, variants
 
-CASES = [c for toy in ("tag", "classify", "regress-vectors", "classify-images") for c in cases(toy)]
+CASES = [
+    c
+    for toy in ("tag", "classify", "regress-vectors", "classify-images", "classify-sounds")
+    for c in cases(toy)
+]
 PAIRS = [
     {"encoder": encoder, "pooling": pool}
     for part in slot(PooledOptions, "encoder")
@@ -146,7 +150,7 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     """For `predict`, whose answers come in the order of the sources, an empty text among them."""
     run = built(case)
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    if TOYS[case.toy].reads not in ("vectors", "image", "graph"):
+    if TOYS[case.toy].reads not in ("vectors", "image", "graph", "sound"):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
         predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)

@@ -84,7 +84,7 @@ def attends(case: Case) -> bool:
     """Whether a model has attention of any kind."""
     return bool(
         values(case, "cross") - {"none"}
-        or "transformer" in values(case, "kind")
+        or {"transformer", "gat"} & values(case, "kind")
         or "attention" in values(case, "pooling")
     )
 
@@ -141,7 +141,9 @@ def check_rest(found: dict[str, Any]) -> None:
     for one in [saliency, (saliency or {}).get("decoder_inputs")]:
         if one is not None:
             check_shape(one["values"], size[one["rows"]], size[one["columns"]])
-            assert max(map(max, one["values"])) > 0 and min(map(min, one["values"])) >= 0
+            # with images, only that of decoder inputs, which may not count for a short output
+            assert "picture" in found or max(map(max, one["values"])) > 0
+            assert min(map(min, one["values"])) >= 0
     for gate in found["gates"]:
         check_shape(gate["mean"], size[gate["rows"]])
         units = torch.tensor(gate["units"])
@@ -157,7 +159,8 @@ def check_picture(found: dict[str, Any]) -> None:
     height, width, channels = picture["pixels"]["shape"]
     assert base64.b64decode(picture["pixels"]["u8"]) == IMAGES[0].pixels.tobytes()
     check_shape(picture["saliency"], parts, height, width)
-    assert torch.tensor(picture["saliency"]).abs().max() > 0
+    if found["target"]["text"]:  # the end of an empty output may be certain
+        assert torch.tensor(picture["saliency"]).abs().max() > 0
     if grid := picture["grid"]:
         count = grid["before"] + grid["rows"] * grid["columns"]
         assert count == len(found["source"]["tokens"])

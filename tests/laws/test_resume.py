@@ -14,8 +14,9 @@ from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.training.checkpoint import save_checkpoint
 from regard.training.loop import train
 from regard.training.session import records
+from regard.training.statistics import recomputed_statistics
 
-from .toys import begin, check_same, in_a_new_process, in_parts
+from .toys import TOYS, begin, cases, check_same, in_a_new_process, in_parts
 
 WORDS = ["abc", "ba", "cab", "b", "ccab", "acbca", "bb", "cacb", "a", "bcbc", "cc"]
 PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
@@ -76,6 +77,23 @@ def test_running_statistics_are_resumed(norm: str, tmp_path: Path) -> None:
     assert len(moved) >= 2 * 7  # of seven norms in two layers and after them
     start, end = first.model.state_dict(), again.model.state_dict()
     assert not any(torch.equal(start[name], end[name]) for name in moved)
+
+
+def test_statistics_of_averaged_weights_are_means_over_batches(tmp_path: Path) -> None:
+    """Of the first layer by hand; afterwards those of training are back."""
+    case = next(c for c in cases("classify-images") if "cnn-grid" in c.name)
+    training = {"steps": 3, "batch_tokens": 2, "average": {"kind": "ema"}}
+    run = begin(tmp_path, case.config(training=training), TOYS[case.toy].pairs)
+    list(train(run))
+    before = {name: value.clone() for name, value in run.model.named_buffers()}
+    first = run.model.encoder.stack.blocks[0]  # type: ignore[union-attr, index]
+    means = []
+    for rows in run.corpus.order(2, run.config.training.seed, 0):
+        images = run.corpus.batch(rows).source.data.permute(0, 3, 1, 2)  # type: ignore[union-attr]
+        means.append(first.conv(images).mean((0, 2, 3)))  # type: ignore[operator]
+    with recomputed_statistics(run):
+        torch.testing.assert_close(first.norm.running_mean, torch.stack(means).mean(0))
+    assert all(torch.equal(before[name], value) for name, value in run.model.named_buffers())
 
 
 def test_a_finished_run_stays_as_it_is(pair: EncoderDecoderOptions, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from .toys import TOYS, Case, begin, cases, check_same, in_a_new_process, in_par
 
 EVERY = one_of_each_kind([case for toy in TOYS for case in cases(toy)])
 RESUMED = ("tag", "balanced", "several", "regress-vectors", "classify-images", "captions")
+RESUMED += ("classify-sounds", "dictation")  # with augmentation, which is on by default
 RESUMED += ("language-model", "words")
 TRAINED = [  # of transducers every pair of kinds is resumed in test_resume.py
     case for case in EVERY if case.toy in RESUMED and case.kind != "ngram"

@@ -73,10 +73,18 @@ def test_noise_repeats(case: Case) -> None:
     assert torch.equal(after, torch.rand(1))  # nothing else was drawn from torch's generator
 
 
-@pytest.mark.parametrize("norm", ["batch", "power"])
-def test_norms_of_the_batch_keep_it_whole(norm: str) -> None:
+@pytest.mark.parametrize(
+    ("toy", "part"),
+    [
+        ("transduce", "norm.kind=batch"),
+        ("transduce", "norm.kind=power"),
+        ("classify-images", "cnn-grid"),
+        ("captions", "transformer-cnn"),
+    ],
+)
+def test_norms_of_the_batch_keep_it_whole(toy: str, part: str) -> None:
     """Two threads do as one: they would normalize by the statistics of half of the rows."""
-    case = next(case for case in all_cases("transduce") if f"norm.kind={norm}" in case.name)
+    case = next(case for case in all_cases(toy) if part in case.name)
     run, found = built(case), []
     for threads in (1, 2):
         torch.manual_seed(5)

@@ -15,6 +15,7 @@ from regard.core.options import Options
 from regard.data.reading.graph import Graph
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
+from regard.data.reading.sounds import Sound
 from regard.inference.predictor import Predictor
 from regard.inputs.graphs import bags_of
 from regard.models.masked import MaskedOptions
@@ -49,6 +50,10 @@ DOCUMENTS = ["abcabc abba", "cab", "bacacbacbbaccbacabcabbca cab", "a", "abcab"]
 IMAGES = [
     Image(np.random.default_rng(seed).integers(0, 256, (6, 6, 3), np.uint8), f"image {seed}")
     for seed in range(5)
+]
+SOUNDS = [
+    Sound(np.random.default_rng(seed).integers(-9000, 9000, count, np.int16), 8000, f"sound {seed}")
+    for seed, count in enumerate((1100, 900, 2000, 1500, 1300))
 ]
 GRAPHS = [
     Graph(
@@ -119,6 +124,9 @@ TOYS = {
     "classify-images": Toy(
         "classify", number(list(zip(IMAGES, LABELS, strict=True))), reads="image"
     ),
+    "classify-sounds": Toy(
+        "classify", number(list(zip(SOUNDS, LABELS, strict=True))), reads="sound"
+    ),
     "nodes": Toy("tag", number(list(zip(GRAPHS, NODE_LABELS, strict=True))), reads="graph"),
     "classify-graphs": Toy(
         "classify", number(list(zip(GRAPHS, LABELS, strict=True))), reads="graph"
@@ -128,6 +136,7 @@ TOYS = {
         "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
     ),
     "captions": Toy("transduce", number(list(zip(IMAGES, TEXTS, strict=True))), reads="image"),
+    "dictation": Toy("transduce", number(list(zip(SOUNDS, TEXTS, strict=True))), reads="sound"),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),

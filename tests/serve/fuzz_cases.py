@@ -101,6 +101,35 @@ RAW_BODIES = [
 ]
 
 
+PNG = (  # one black pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+FILES: list[Any] = [
+    {"data": PNG, "type": "image/png"},
+    {"data": PNG, "type": "image/jpeg"},
+    {"data": PNG[:-30], "type": "image/png"},
+    {"data": PNG[: len(PNG) // 8 * 4], "type": "image/png"},
+    {"data": "", "type": "image/png"},
+    {"data": "%%%", "type": "image/png"},
+    {"data": "\ud800", "type": "image/png"},
+    {"data": "UDUgMTAwMDAwIDEwMDAwMCAyNTUK", "type": "image/x-portable-anymap"},  # a bomb
+    {"data": "UDUgMiAyIDI1NQo=", "type": "image/x-portable-anymap"},  # without pixels
+    {"data": "UDUgLTEgMiAyNTUK", "type": "image/x-portable-anymap"},
+    {"data": "R0lGODlh" + "/" * 400, "type": "image/gif"},
+    {"data": "A" * 100_000, "type": "image/tiff"},
+    {"data": PNG, "type": "text/html"},
+    {"data": PNG, "type": "\ud800"},
+    {"data": PNG, "type": "image/png", "name": "a"},
+    {"data": ["a"], "type": "image/png"},
+    {"data": PNG},
+    {},
+    "a",
+    7,
+    None,
+    [],
+]
+
+
 def fields(path: str, text: str) -> dict[str, Any]:
     """Return a minimal valid body for an endpoint."""
     return {"texts": [text]} if path == "/predict" else {"text": text}
@@ -112,12 +141,16 @@ def bodies(path: str) -> list[Any]:
     wrong: list[Any] = [plain | {"search": search} for search in SEARCHES]
     wrong += [plain | {"constraints": [one] if path == "/predict" else one} for one in CONSTRAINTS]
     wrong += [plain | {"model": model} for model in MODELS]
+    for file in FILES:
+        single = {"inputs": [file]} if path == "/predict" else {"input": file}
+        wrong += [single, plain | single]
     for name, values in {
         "nbest": (0, -1, 10**9, 2.5, "x", None),
         "top": (0, -1, 10**9, None, "x"),
         "return_alignment": ("yes", 3, None),
         "target": ("", "a" * 50_000, "\ud800", 5, []),
         "texts": ([], [""], [None], [["a"]], "ab", ["a"] * 5_000, {}, [1]),
+        "inputs": ([], None, {}, FILES[:1] * 300, "ab"),
         "text": (None, 5, [], ["ab"], {}),
         "unknown field": (1,),
     }.items():

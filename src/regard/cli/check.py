@@ -24,6 +24,7 @@ def check(
     edges: option.EdgesFile = None,
     id_column: option.IdColumn = None,
     graph_column: option.GraphColumn = None,
+    speaker_column: option.SpeakerColumn = None,
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Report how many pairs task.max_length=N would skip.")
     ] = None,
@@ -51,8 +52,12 @@ def check(
         edges=edges,
         id_column=id_column,
         graph_column=graph_column,
+        speaker_column=speaker_column,
     )
-    held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")
+    held = DataSpec(
+        *(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
+        speaker_column=speaker_column if dev else None,
+    )
     opened = config.task.open(spec, held)
     kept, skipped = config.task.trainable(opened.train)
     fitted, _, auto_settings = config.task.fit(kept, config.model)

@@ -74,11 +74,15 @@ AllMetrics = Annotated[
 ]
 SourceFile = Annotated[
     str | None,
-    typer.Option("--source", help="Source file, one example per line.", callback=check_file),
+    typer.Option(
+        "--source", help="Source file, one example per line, or images (IDX).", callback=check_file
+    ),
 ]
 TargetFile = Annotated[
     str | None,
-    typer.Option("--target", help="Target file, one example per line.", callback=check_file),
+    typer.Option(
+        "--target", help="Target file, one example per line, or labels (IDX).", callback=check_file
+    ),
 ]
 SourceColumn = Annotated[
     str | None, typer.Option(help="Source column, by 1-based index or header name.")
@@ -108,6 +112,10 @@ EdgesFile = Annotated[
         callback=check_file,
     ),
 ]
+SpeakerColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with the speaker of each sound, by 1-based index or header name."),
+]
 GraphColumn = Annotated[
     str | None,
     typer.Option(help="Column with the graph of each node, if DATA has several graphs."),
@@ -124,12 +132,8 @@ Dev = Annotated[
     str | None,
     typer.Option(help="Dev set file (default: hold out part of the training data)."),
 ]
-DevSource = Annotated[
-    str | None, typer.Option(help="Source side of the dev set, one example per line.")
-]
-DevTarget = Annotated[
-    str | None, typer.Option(help="Target side of the dev set, one example per line.")
-]
+DevSource = Annotated[str | None, typer.Option(help="Source side of the dev set, as for --source.")]
+DevTarget = Annotated[str | None, typer.Option(help="Target side of the dev set, as for --target.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -148,8 +152,8 @@ DataFile = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
-        help='Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), "-" for stdin, or a '
-        "built-in dataset (g2p, reverse, copy, sort, dates).",
+        help="Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), images (folder by class, "
+        'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates).',
         callback=check_file,
     ),
 ]

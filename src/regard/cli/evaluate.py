@@ -24,6 +24,7 @@ def evaluate(
     edges: option.EdgesFile = None,
     id_column: option.IdColumn = None,
     graph_column: option.GraphColumn = None,
+    speaker_column: option.SpeakerColumn = None,
     beam: option.Beam = None,
     settings: SearchSettings = None,
     rescore: option.Rescore = None,
@@ -58,6 +59,7 @@ def evaluate(
         edges=edges,
         id_column=id_column,
         graph_column=graph_column,
+        speaker_column=speaker_column,
     )
     spec = trained_columns(spec, predictor.folder)
     pairs, notes = open_test(spec, config.task.read, config.task.kind)

@@ -16,7 +16,7 @@ from regard.core.files import write_text
 
 VIEWS = (
     "steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency, gates, "
-    "tree"
+    "tree, passes, graph"
 )
 KINDS = {"--out": PAGE, "--json": INSPECTION, "--png": PNG, "--svg": SVG}
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"

@@ -21,7 +21,8 @@ def plot(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="Run folder, to plot its schedule or a search tree of its model.",
+            help="Run folder, to plot its schedule or a search tree of its model; for the figure "
+            "`sound`, a sound file.",
         ),
     ] = None,
     out: Annotated[
@@ -32,7 +33,7 @@ def plot(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(help="Input text whose search is plotted (only for `plot search RUN`)."),
+        typer.Option(help="Input text whose search is plotted, or path of an image."),
     ] = None,
     beam: Annotated[
         int | None, typer.Option(min=1, help="Beam size (only for `plot search`).")

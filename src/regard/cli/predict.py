@@ -27,7 +27,11 @@ def predict(
     model: option.Model,
     texts: option.Texts = None,
     input: Annotated[
-        str | None, typer.Option(help='Input file, one text per line ("-" for stdin).')
+        str | None,
+        typer.Option(
+            help='Input file, one text per line ("-" for stdin). Images: folder, NPZ, IDX, or one '
+            "path per line."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Output file; rerunning an interrupted command resumes it.")

@@ -22,6 +22,7 @@ def train(
     edges: option.EdgesFile = None,
     id_column: option.IdColumn = None,
     graph_column: option.GraphColumn = None,
+    speaker_column: option.SpeakerColumn = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -80,8 +81,12 @@ def train(
             edges=edges,
             id_column=id_column,
             graph_column=graph_column,
+            speaker_column=speaker_column,
         ),
-        dev=DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
+        dev=DataSpec(
+            *(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
+            speaker_column=speaker_column if dev else None,
+        ),
         recipe=recipe,
         settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *limits],
         out=out,

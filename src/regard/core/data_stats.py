@@ -17,8 +17,9 @@ class DataStats:
     vocabulary, or number of labels. subwords: whether tokens are words or subwords, not
     characters. labels: whether predictions are labels. vectors: values per input vector (0 for
     text). grid: height and width of images. frames: whether source tokens are windows of sounds.
-    inputs: size of the source vocabulary (0: unknown). source: kind of input. edges: number of edges
-    of graphs, in both directions. target_tokens: number of target tokens (0: none, or unknown).
+    inputs: size of the source vocabulary (0: unknown). source: kind of input. edges: number of
+    edges of graphs, in both directions. target_tokens: number of target tokens (0: none, or
+    unknown).
     longest_target: tokens of the longest target. length_change: largest difference between the
     lengths of target and source. Both count EOS (0: unknown).
     machine: speed of this machine. budget: training time in seconds (0: unlimited).

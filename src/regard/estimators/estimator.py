@@ -12,6 +12,7 @@ from regard.config.load import Config
 from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError, info
 from regard.data.reading.read import Example, Pair
+from regard.estimators.media_rows import media_rows
 from regard.estimators.parameters import Parameters
 from regard.estimators.rows import to_rows
 from regard.estimators.sklearn_classes import not_fitted
@@ -45,6 +46,20 @@ class Estimator(Parameters):
     def _to_sources(self, X: Any) -> list[Any]:
         """Convert X to a list of sources."""
         return to_rows(X)
+
+    def _media(self, rows: list[Any]) -> list[Any] | None:
+        """Return rows as sources in files, such as images; None if they are something else."""
+        notes: list[str] = []
+        prepare = self._config().task.source.prepare
+        found = media_rows(rows, prepare, notes, self.rate or self._fitted_rate())
+        for note in notes if self.verbose else ():
+            info(note)
+        return found
+
+    def _fitted_rate(self) -> int | None:
+        """Return the sampling rate of the fitted model, if it reads sounds."""
+        predictor = getattr(self, "predictor_", None)
+        return (predictor.task.source.shape.rate or None) if predictor else None
 
     def _check_sources(self, sources: Sequence[Any]) -> None:
         """Raise UserError if the fitted model cannot read these sources."""

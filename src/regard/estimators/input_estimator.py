@@ -1,4 +1,4 @@
-"""The base class of Classifier and Regressor, whose sources are texts or vectors."""
+"""The base class of Classifier and Regressor, whose sources are texts, vectors or images."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from regard.config.load import Config
 from regard.core.errors import UserError
 from regard.data.reading.graph import Graph
-from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.estimators.graphs import is_graph, to_graph
+from regard.estimators.media_rows import check_kind
 from regard.estimators.rows import to_columns
 from regard.inputs.input import Input
 from regard.tasks.labeled_data import text_or_vector
@@ -24,17 +24,19 @@ class InputEstimator(Estimator):
 
     @property
     def n_features_in_(self) -> int:
-        """The numbers per vector. A model of texts does not have this attribute."""
+        """The numbers per vector. Models of texts or images do not have this attribute."""
         source: Input = self.predictor_.task.source
-        if source.sequential:
+        if source.sequential or source.media:
             raise AttributeError("n_features_in_")
         return source.shape.size
 
     def _to_sources(self, X: Any) -> list[Any]:
-        """Return texts unchanged, and vectors as tuples of floats."""
+        """Return texts unchanged, vectors as tuples of floats, and images as `Image`."""
         rows = super()._to_sources(X)
         if rows and is_graph(rows[0]):
             return [to_graph(row, number) for number, row in enumerate(rows, 1)]
+        if (media := self._media(rows)) is not None:
+            return media
         _check_vectors(rows)
         sources = [text_or_vector(row, number) for number, row in enumerate(rows, 1)]
         for number, source in enumerate(sources, 1):
@@ -47,8 +49,9 @@ class InputEstimator(Estimator):
 
     def _check_sources(self, sources: Sequence[Any]) -> None:
         """Raise UserError if vectors do not have as many numbers as in training."""
+        check_kind(sources, self.predictor_.task.source)
         expected = getattr(self, "n_features_in_", None)
-        if expected is None or not sources or isinstance(sources[0], str | Image | Graph):
+        if expected is None or not sources or isinstance(sources[0], str | Graph):
             return
         if len(sources[0]) != expected:
             raise UserError(

@@ -23,9 +23,10 @@ CLASSES = "vocabulary/classes.json"  # file with `classes_`, if the labels are n
 
 
 class Classifier(InputEstimator):
-    """Classifier of texts or vectors. For multi-label data, y has a list of labels per example.
+    """Classifier of texts, vectors or images.
 
-    After fit, `classes_` has the labels, and `n_features_in_` the numbers per vector.
+    For multi-label data, y has a list of labels per example. After fit, `classes_` has the labels,
+    and `n_features_in_` the numbers per vector.
     """
 
     task = "classify"
@@ -35,7 +36,7 @@ class Classifier(InputEstimator):
     def fit(
         self, X: Any, y: Any = None, dev: Any = None, init_from: Any = None, unlabeled: Any = None
     ) -> "Self":
-        """Train on texts or vectors X and labels y, or on pairs X = [(source, label), ...].
+        """Train on texts, vectors or images X and labels y, or on pairs X = [(source, label), ...].
 
         X, y, dev, init_from, unlabeled: as for `Estimator.fit`.
         """
@@ -80,7 +81,7 @@ class Classifier(InputEstimator):
     def predict(self, X: Any, batch_size: int = 64) -> Any:
         """Return an array with the label of each source; for multi-label data, lists of labels.
 
-        X: texts or vectors. batch_size: sources per batch; it does not change predictions.
+        X: texts, vectors or images. batch_size: sources per batch; it does not change predictions.
         """
         found = self.predict_detailed(X, batch_size=batch_size)
         if self.task_.is_multi_label:  # type: ignore[attr-defined]
@@ -92,7 +93,7 @@ class Classifier(InputEstimator):
     def predict_proba(self, X: Any, batch_size: int = 64) -> np.ndarray:
         """Return calibrated probabilities (N, C), with columns in the order of `classes_`.
 
-        X: texts or vectors. batch_size: sources per batch; it does not change predictions.
+        X: texts, vectors or images. batch_size: sources per batch; it does not change predictions.
         """
         found = self.predict_detailed(X, batch_size=batch_size)
         rows = [[probabilities(p)[str(label)] for label in self.classes_] for p in found]
@@ -137,7 +138,7 @@ def probabilities(prediction: Prediction) -> dict[str, float]:
 
 
 class Regressor(InputEstimator):
-    """Regressor for texts or vectors. y may have several numbers per example.
+    """Regressor for texts, vectors or images. y may have several numbers per example.
 
     After fit, `n_features_in_` has the numbers per vector.
     """
@@ -169,7 +170,7 @@ class Regressor(InputEstimator):
     def predict(self, X: Any, batch_size: int = 64) -> np.ndarray:
         """Return the predicted numbers (N,), or (N, K) if each example has K numbers.
 
-        X: texts or vectors. batch_size: sources per batch; it does not change predictions.
+        X: texts, vectors or images. batch_size: sources per batch; it does not change predictions.
         """
         found = np.array([p.value for p in self.predict_detailed(X, batch_size=batch_size)])
         return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found

@@ -26,6 +26,7 @@ class Parameters:
         settings: dict[str, Any] | None = None,
         out: str | None = None,
         verbose: bool = False,
+        rate: int | None = None,
     ) -> None:
         """Store the arguments; `fit` checks them.
 
@@ -33,7 +34,8 @@ class Parameters:
         epochs: length in epochs. seed: seed of all random numbers. recipe: name of a recipe, or
         path of a YAML file. settings: changes of the configuration by key, such as
         `{"model.encoder.width": 128}`. out: run folder (default: a temporary folder). verbose:
-        show progress.
+        show progress. rate: sampling rate in Hz of sounds, which X has as arrays of samples
+        (default after `fit`: that of the model).
         """
         self.budget = budget
         self.steps = steps
@@ -43,6 +45,7 @@ class Parameters:
         self.settings = settings
         self.out = out
         self.verbose = verbose
+        self.rate = rate
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor arguments (scikit-learn interface). deep: has no effect."""

@@ -1,7 +1,7 @@
 """The estimator that predicts a label per position: Tagger."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Tagger(Estimator):
         return [TagTask.to_source(row, number) for number, row in enumerate(rows, 1)]
 
     @names_arguments
-    def predict(self, X: Any = None, batch_size: int = 64, edges: Any = None) -> list[Any]:
+    def predict(self, X: Any = None, batch_size: int = 64, edges: Any = None) -> list[list[str]]:
         """Return the tags of each sentence, or the label of each node.
 
         X: sentences as lists of words, or as strings. For graphs: positions of nodes in the
@@ -110,7 +110,7 @@ class Tagger(Estimator):
         nodes = self._graph(X, edges)
         if nodes is not None:
             (prediction,) = self.predictor_.predict([nodes])
-            return [self._label(label) for label in prediction.value]
+            return cast(Any, [self._label(label) for label in prediction.value])
         return [list(found.value) for found in self.predict_detailed(X, batch_size=batch_size)]
 
     @names_arguments

@@ -7,8 +7,10 @@ import numpy as np
 
 from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError
+from regard.data.reading.media_source import MediaSource
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
+from regard.estimators.media_rows import check_kind
 from regard.estimators.rows import check_present, to_columns
 from regard.tasks.task import Prediction
 from regard.tasks.values import Constraints
@@ -27,13 +29,17 @@ class Transducer(Estimator):
 
     def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
         """Convert pairs X, or sources X and targets y, to training examples."""
-        return _pairs(X, y)
+        X, y = to_columns(X, y)
+        return _pairs(self._media(X) or X, y)
 
     def _to_sources(self, X: Any) -> list[Any]:
         rows = super()._to_sources(X)
         for number, row in enumerate(rows, 1):
             check_present(row, number, "a source")
-        return rows
+        return self._media(rows) or rows
+
+    def _check_sources(self, sources: Sequence[Any]) -> None:
+        check_kind(sources, self.predictor_.task.source)
 
     @names_arguments
     def predict(
@@ -73,6 +79,7 @@ class Transducer(Estimator):
         attention of each output token to the source.
         """
         predictor, sources = self.predictor_, self._to_sources(X)
+        self._check_sources(sources)
         options = predictor.search_options(**search)
         return predictor.predict(sources, options, nbest, constraints, return_alignment, batch_size)
 
@@ -101,5 +108,5 @@ def _pairs(X: Any, y: Any) -> list[Pair]:
 
 
 def _source(source: Any) -> Any:
-    """Return lists and tuples unchanged, and other values as strings."""
-    return source if isinstance(source, tuple | list) else str(source)
+    """Return lists, tuples, images and sounds unchanged, and other values as strings."""
+    return source if isinstance(source, tuple | list | MediaSource) else str(source)

@@ -5,6 +5,7 @@ import datetime
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from regard.core import parallel
 from regard.core.errors import UserError, info
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
+from regard.data.sources.media import MEDIA
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.confident_labels import pseudo_label
 from regard.inference.prediction.input_items import file_items
@@ -74,6 +76,8 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     data.train, sampled = config.task.sample(data.train, config.training.seed)
     for note in [*data.notes, *sampled]:
         info(note)
+    if args.unlabeled:
+        _check_no_media(data.train)
     pseudo_labels: list[tuple[Pair, float]] = []
     if args.unlabeled and not print_config:
         teacher = args.teacher or _train_teacher(args, folder, config)
@@ -115,8 +119,19 @@ def _check_pseudo_labeling(args: TrainArgs, config: Config) -> None:
         raise UserError("--teacher: requires --unlabeled FILE")
     if args.unlabeled:
         config.task.get_pseudo_label_threshold()  # raises for tasks without labels
-        if args.unlabeled != "-":
+        if args.unlabeled != "-" and not Path(args.unlabeled).is_dir():
             next(read_lines(args.unlabeled), None)
+
+
+def _check_no_media(pairs: Sequence[Pair]) -> None:
+    """Raise UserError if sources are files, whose pseudo-labels a run folder cannot store."""
+    names = [f"{one.name}s" for one in MEDIA if isinstance(pairs[0].source, one.type)]
+    if names:
+        raise UserError(
+            f"--unlabeled: not supported for {names[0]}",
+            help="predict labels with `regard predict MODEL --input FOLDER`, and train on a table "
+            "of the files with these labels",
+        )
 
 
 def _train_teacher(args: TrainArgs, folder: Path, config: Config) -> str:

@@ -23,7 +23,7 @@ from regard.inputs.image_frontends import (
 from regard.inputs.images import Images
 from regard.inputs.input import Input, InputOptions
 from regard.inputs.sound_frontends import ConvolvedFrontendOptions, FramesFrontendOptions
-from regard.inputs.sounds import Sounds
+from regard.inputs.sound_options import Sounds
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import VectorFrontendOptions, Vectors
 from regard.inputs.words import WordFrontendOptions, WordInput, Words

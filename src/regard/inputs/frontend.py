@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -31,12 +32,14 @@ class Frontend(nn.Module, ABC):
     computed for a fixed number of rows.
     grid: height and width of the images (B, H, W, D) that it returns instead of (B, S, D).
     relations: kinds of the edges that it passes on; 0: edges have no kind.
+    stride: positions of the source per vector.
     """
 
     one_shape: ClassVar[bool] = False
     width: int
     grid: tuple[int, int] = (0, 0)
     relations: int = 0
+    stride: int = 1
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
@@ -68,6 +71,10 @@ class FrontendOptions(Options):
     def positions(self, stats: DataStats) -> int:
         """Return about how many positions the encoder reads for each position of a source."""
         return 1
+
+    def reduced(self, lengths: np.ndarray) -> np.ndarray:
+        """Return how many vectors the encoder reads for sources of these lengths (N,)."""
+        return lengths
 
     @classmethod
     def suits(cls, uses: frozenset[str], direct: bool) -> bool:

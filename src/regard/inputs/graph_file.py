@@ -41,7 +41,7 @@ def load_graph(folder: Path, digest: str) -> Graph:
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: cannot be read: {error}", help="copy the run again") from error
     try:
-        features: Any = found["numbers"] if "numbers" in found else texts
+        features: Any = found.get("numbers", texts)
         if "flat" in found:
             features = Bags(found["flat"], found["lengths"])
         if texts is not None:

@@ -3,7 +3,6 @@
 N images, H height, W width, C channels.
 """
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from pydantic import BeforeValidator, Field
 from regard.core.errors import UserError
 from regard.core.field_types import Deviations, Numbers
 from regard.core.files import corrupted, read_fields, write_json
-from regard.core.formatting import count_noun
 from regard.core.options import AutoSetting
 from regard.data.checks.check_images import ImageStats, image_stats
 from regard.data.corpus.image_rows import ImageRows
@@ -30,12 +28,14 @@ from regard.data.reading.images import (
     decode_image,
     from_array,
     open_image,
+    show_channels,
     show_shape,
+    show_size,
 )
 from regard.data.reading.media import show_names
-from regard.data.reading.media_folder import split_files
 from regard.data.reading.media_table import locate
 from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
+from regard.inputs.media_files import media_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
@@ -116,26 +116,11 @@ class ImageInput(Input):
 
     def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
         """Return the images of a folder, of an NPZ or IDX file, or of one image file."""
-        if os.path.isdir(path):
-            return self._read_folder(path)
         if is_npz(path) or is_idx(path):
             images, notes = read_arrays(path, column)
             by_name = {image.name: image for image in images}
             return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
-        if path != "-" and os.path.exists(path) and IMAGES.recognizes(path):
-            return NamedSources([path], self.parse, [])
-        return None
-
-    def _read_folder(self, folder: str) -> NamedSources:
-        """Return the images in a folder and its subfolders; count the other files."""
-        files, others = split_files(folder, IMAGES)
-        if not files:
-            raise UserError(f"{folder}: no images in this folder ({len(others):,} other files)")
-        notes = [f"read as a folder: {count_noun(len(files), 'image')}"]
-        if others:
-            names = show_names(path.name for path in others)
-            notes.append(f"skipped: {count_noun(len(others), 'file')} that are no images: {names}")
-        return NamedSources([str(path) for path in files], self.parse, notes)
+        return media_sources(path, IMAGES, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
         return image_stats(train, dev, self.mean.tolist(), self.std.tolist())
@@ -191,6 +176,23 @@ def other_shape(
     )
 
 
+def check_same(images: Sequence[Image], setting: str, values: Sequence[str]) -> None:
+    """Raise UserError unless all values are the same. values: size or channels of each image."""
+    counts = Counter(values).most_common()
+    if len(counts) == 1:
+        return
+    (usual, count), bad = counts[0], next(n for n, one in enumerate(values) if one != counts[0][0])
+    shown = [f"{value} ({number:,})" for value, number in counts]
+    error = other_shape(
+        images[bad],
+        images[values.index(usual)].shape,
+        f"as {count:,} of {len(images):,} images",
+        setting,
+    )
+    note = f"found {show_names(shown, 10)}"
+    raise UserError(error.message, note=note, help=error.help)
+
+
 def _parse_size(value: Any) -> Any:
     """Return height and width of a setting such as `28,32`, or `28` for a square."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -242,11 +244,10 @@ class Images(InputOptions):
         if like is not None:
             return ImageInput.like(like), self
         first: Image = sources[0]
-        for image in sources:
-            if self.size is None and image.shape[:2] != first.shape[:2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "size")
-            if self.channels is None and image.shape[2] != first.shape[2]:
-                raise other_shape(image, first.shape, f"as {first.name}", "channels")
+        if self.size is None:
+            check_same(sources, "size", [show_size(image.shape) for image in sources])
+        if self.channels is None:
+            check_same(sources, "channels", [show_channels(image.shape) for image in sources])
         size, channels = self.size or first.shape[:2], self.channels or first.shape[2]
         empty = ImageInput(
             *(size, channels, [0.0] * channels, [1.0] * channels),

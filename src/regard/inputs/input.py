@@ -65,7 +65,7 @@ class Input(ABC):
     unordered: whether the positions of a source have no order, as the nodes of a graph.
     written: whether `text` contains the entire source; otherwise it is a name, such as a path.
     inspects: views of an inspection that suit these sources: a subset of attention, gates, saliency
-    (of each position) and picture.
+    (of each position), picture and sound.
     placeholder: stands for a source in commands that are shown. plural: noun for sources.
     media: MIME types of the files that `decode` reads; empty if sources are texts or numbers.
     """

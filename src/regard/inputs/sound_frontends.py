@@ -3,9 +3,11 @@
 B rows of a batch, S windows, S' positions, F bands, C channels, D width.
 """
 
+import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
@@ -167,6 +169,7 @@ class ConvolvedFrontend(SoundFrontend):
     ) -> None:
         super().__init__(augment, shape, deltas)
         self.width, self.planes = width, deltas + 1
+        self.stride = math.prod(stride for _, stride in sizes)
         layers, inputs, bands = [], self.planes, shape.size
         for channels, stride in sizes:
             layers.append(MaskedConv(inputs, channels, stride))
@@ -203,6 +206,9 @@ class ConvolvedFrontendOptions(SoundFrontendOptions):
                 f"stride {self.stride}: expected at most {2**self.layers} with {self.layers} layers"
             )
         return self
+
+    def reduced(self, lengths: np.ndarray) -> np.ndarray:
+        return -(-lengths // self.stride)
 
     def sizes(self) -> list[tuple[int, int]]:
         """Return channels and stride in time of each layer. The last layers have stride 2."""

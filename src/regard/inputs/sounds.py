@@ -3,41 +3,24 @@
 N sounds, T samples, S windows, F bands.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.field_types import Finite, Positive
-from regard.core.files import corrupted, read_fields, write_json
-from regard.core.options import AutoSetting
+from regard.core.files import write_json
+from regard.data.checks.check_sounds import SoundStats, sound_stats
 from regard.data.corpus.ragged import Ragged
+from regard.data.reading.media_table import locate
 from regard.data.reading.resample import resample
-from regard.data.reading.sound_files import declared_samples, decode_sound, read_sound
+from regard.data.reading.sound_files import SOUNDS, declared_samples, decode_sound, read_sound
 from regard.data.reading.sound_media import MEDIA
-from regard.data.reading.sounds import FULL_SCALE, MAX_RATE, MIN_RATE, Sound, Speaker
-from regard.inputs.input import Input, InputOptions, InputShape
+from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
+from regard.inputs.input import Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
-
-SPEECH_RATE = 16_000  # Hz; speech needs no more
-WIDE_RATE, BANDS, WIDE_BANDS = 11_025, 40, 80  # default number of bands, up to a rate and above
-Rate = Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE)]
-Bands = Annotated[int, Field(gt=1, le=256)]
-Milliseconds = Annotated[float, Field(ge=1, le=1000)]
-Normalize = Literal["recording", "speaker", "global"]
-FIELDS = {  # fields of input.json and their types
-    "rate": Rate,
-    "bands": Bands,
-    "window": Milliseconds,
-    "step": Milliseconds,
-    "normalize": Normalize,
-    "mean": list[Finite],
-    "std": list[Positive],
-}
+from regard.inputs.media_files import media_sources
 
 
 class SoundInput(Input):
@@ -49,6 +32,9 @@ class SoundInput(Input):
 
     kind = "sound"
     written = False
+    inspects = frozenset({"attention", "gates", "saliency", "sound"})
+    placeholder = "FILE"
+    plural = "sounds"
     media = frozenset(MEDIA)
 
     def __init__(
@@ -93,9 +79,7 @@ class SoundInput(Input):
 
     def analyze(self, source: Any) -> np.ndarray:
         """Return the log-mel features (S, F) of a sound."""
-        sound = self.fitted(source)
-        if not self.analysis.windows(len(sound)):
-            raise too_short(sound, self.analysis.window)
+        sound = self._checked(source)
         return self.analysis.log_mel(sound.samples.astype(np.float32) / FULL_SCALE)
 
     def fitted(self, source: Any) -> Sound:
@@ -117,12 +101,32 @@ class SoundInput(Input):
         return [f"{index * analysis.hop / analysis.rate:.2f}" for index in range(count)]
 
     def parse(self, text: str) -> Sound:
-        """Return the sound in the file with this path."""
-        return read_sound(text)
+        """Return the sound in the file with this path, at the rate of this input."""
+        return self._checked(read_sound(text))
+
+    def locate(self, text: str, input: str) -> str:
+        return str(locate(text, input))
+
+    def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
+        """Return the sounds of a folder, or of one sound file."""
+        return media_sources(path, SOUNDS, self.parse)
+
+    def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
+        return sound_stats(train, dev)
 
     def decode(self, data: bytes, media: str, name: str) -> Sound:
         """Return the sound in the bytes of a file, at the rate of this input."""
-        sound = self.fitted(decode_sound(data, name, media=media))
+        return self._checked(decode_sound(data, name, media=media))
+
+    def from_value(self, value: Any) -> Sound:
+        """Return a `Sound` at the rate of this input; an array of samples must have this rate."""
+        if not isinstance(value, Sound):
+            value = from_array(value, self.analysis.rate, "sound")
+        return self._checked(value)
+
+    def _checked(self, source: Sound) -> Sound:
+        """Return a sound at the rate of this input. Raise UserError if it has no window."""
+        sound = self.fitted(source)
         if not self.analysis.windows(len(sound)):
             raise too_short(sound, self.analysis.window)
         return sound
@@ -176,91 +180,3 @@ def statistics(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     mean = total / count
     std = np.sqrt(np.maximum(0.0, squares / count - mean**2))
     return mean.astype(np.float32), np.where(std > 1e-3, std, 1.0).astype(np.float32)
-
-
-def _example(seconds: float, hertz: float) -> Sound:
-    """Return a tone that rises, for tests and messages."""
-    time = np.arange(round(seconds * 8000)) / 8000
-    wave = np.sin(2 * np.pi * hertz * time * (1 + time)) * 8000
-    return Sound(wave.astype(np.int16), 8000, "e")
-
-
-class Sounds(InputOptions):
-    """Options of the input `sound`."""
-
-    examples: ClassVar[tuple[Any, ...]] = (
-        _example(0.06, 300),
-        _example(0.1, 500),
-        _example(0.125, 200),
-    )
-    kind: Literal["sound"] = "sound"
-    rate: Rate | None = Field(
-        None,
-        description="sampling rate in Hz to which sounds are converted; None: the most common one "
-        f"of the training set, at most {SPEECH_RATE:,}",
-    )
-    bands: Bands | None = Field(
-        None,
-        description=f"mel bands; None: {BANDS} up to {WIDE_RATE:,} Hz, otherwise {WIDE_BANDS}",
-    )
-    window: Milliseconds = Field(25.0, description="length of a window in milliseconds")
-    step: Milliseconds = Field(10.0, description="time between windows in milliseconds")
-    normalize: Normalize = Field(
-        "recording",
-        description="standardize each band over the recording, over all recordings of the speaker "
-        "(--speaker-column), or over the training set",
-    )
-
-    @classmethod
-    def accepts(cls, source: Any) -> bool:
-        return isinstance(source, Sound)
-
-    def prepare(self, source: Any, changes: Counter[str]) -> Any:
-        if source.seconds < self.window / 1000:
-            raise too_short(source, self.window)
-        if self.rate in (None, source.rate):
-            return source
-        changes[f"sounds of {source.rate:,} Hz converted to {self.rate:,} Hz"] += 1
-        return resample(source, self.rate)
-
-    def fit(
-        self,
-        sources: Sequence[Any],
-        path: str,
-        auto_settings: list[AutoSetting],
-        like: Input | None = None,
-    ) -> tuple[Input, "Sounds"]:
-        """Return `like`, the input of a pretrained model, or an input fitted on these sounds."""
-        if like is not None:
-            return SoundInput.like(like), self
-        for source in sources:
-            if not isinstance(source, Sound):
-                raise UserError(f"{path}: expected sounds, found {source!r:.80}")
-        rate = self.rate or self._common_rate(sources, path, auto_settings)
-        bands = self.bands or (BANDS if rate <= WIDE_RATE else WIDE_BANDS)
-        made = SoundInput(Analysis(rate, bands, self.window, self.step), self.normalize)
-        if self.normalize != "recording":
-            made.mean, made.std = statistics(map(made.analyze, sources))
-        return made, self.model_copy(update={"rate": rate, "bands": bands})
-
-    def _common_rate(
-        self, sources: Sequence[Any], path: str, auto_settings: list[AutoSetting]
-    ) -> int:
-        """Return the most common rate, at most SPEECH_RATE, and why."""
-        rates = Counter(source.rate for source in sources)
-        common = rates.most_common(1)[0][0]
-        rate = min(common, SPEECH_RATE)
-        others = {found: count for found, count in sorted(rates.items()) if found != rate}
-        if others:
-            shown = ", ".join(f"{count:,} of {found:,} Hz" for found, count in others.items())
-            reason = "most common" if rate == common else "enough for speech"
-            auto_settings.append(AutoSetting(f"{path}.rate", rate, f"{reason}; converts {shown}"))
-        return rate
-
-    def load(self, folder: Path) -> SoundInput:
-        path = folder / "input.json"
-        rate, bands, window, step, normalize, mean, std = read_fields(path, **FIELDS)
-        expected = 0 if normalize == "recording" else bands
-        if not len(mean) == len(std) == expected:
-            raise corrupted(path, "mean and std: expected one number per band")
-        return SoundInput(Analysis(rate, bands, window, step), normalize, mean, std)

@@ -48,8 +48,11 @@ class NetworkOptions(Options):
         """Yield settings that complete the given ones, and the output of a model with them."""
         yield {}, cls.gives
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
-        """Return which examples (N,) the network cannot learn, and why; None: it can learn all."""
+    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the network cannot learn, and why; None: it can learn all.
+
+        positions: (N,), vectors that the encoder reads for each source.
+        """
         return None
 
     @property

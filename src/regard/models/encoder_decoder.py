@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from regard.core.options import AutoSetting, Options, kinds_of
 from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
+from regard.inputs import default_frontend
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
@@ -161,9 +163,11 @@ class EncoderDecoderOptions(SourceModelOptions):
                     chosen = {} if part.is_auto else {"kind": kind}
                     yield {f"decoder.{key}": v for key, v in (chosen | settings).items()}, gives
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
-        """Return which examples the model cannot learn, and why; None: it can learn all."""
-        return self.decoder.unfit(corpus)
+    def unfit(self, corpus: Corpus, source: str) -> tuple[np.ndarray, str] | None:
+        encoder: Any = self.encoder
+        frontend = self.frontend or default_frontend(source, None if encoder.is_auto else encoder)
+        lengths = corpus.lengths[:, 0].astype(np.int64)
+        return self.decoder.unfit(corpus, frontend.reduced(lengths))
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "EncoderDecoderOptions":

@@ -6,6 +6,7 @@ An encoder maps `Padded` vectors to `Padded` vectors of the same length.
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
@@ -41,7 +42,7 @@ class AutoOptions(Options):
         """Yield settings that complete the given ones, and the output of a model with them."""
         yield {}, cls.gives
 
-    def unfit(self, corpus: Corpus) -> None:
+    def unfit(self, corpus: Corpus, positions: np.ndarray) -> None:
         """Return None: the kind that replaces this one can learn all examples."""
 
 
@@ -85,11 +86,14 @@ class SourceModelOptions(ModelOptions):
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
             options = default_frontend(stats.source, self.encoder)
-            if incompatibility(options, encoder := self.encoder):
-                needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
-                raise UserError(
-                    f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}",
-                    help=f"use --set model.encoder.kind={self.default_kind(stats)[0]}",
-                )
+            encoder: Any = self.encoder
+            if problem := incompatibility(options, encoder):
+                if encoder.needs:
+                    needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")
+                    problem = (
+                        f"model.encoder.kind={encoder.kind}: reads {needs}, found {stats.source}"
+                    )
+                help = f"use --set model.encoder.kind={self.default_kind(stats)[0]}"
+                raise UserError(problem, help=help)
             usual = options.model_dump()
             yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -90,7 +90,7 @@ class ModelOptions(Options):
         return bool(stats.budget) and fast and wide and not torch.cuda.is_available()
 
     def own_default(self, name: str) -> Any:
-        """Return a training setting that a side has a default for, such as `default_lr`, or None."""
+        """Return a training default of a side, such as `default_lr`, or None."""
         found = [getattr(part, name, None) for part in self.sides.values()]
         return next((value for value in found if value is not None), None)
 
@@ -193,8 +193,11 @@ class ModelOptions(Options):
         """Return the default number of epochs if the model overfits quickly, otherwise None."""
         return None
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
-        """Return which examples (N,) the model cannot learn, and why; None: it can learn all."""
+    def unfit(self, corpus: Corpus, source: str) -> tuple[np.ndarray, str] | None:
+        """Return which examples (N,) the model cannot learn, and why; None: it can learn all.
+
+        source: kind of input.
+        """
         return None
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:

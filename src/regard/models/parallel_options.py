@@ -34,16 +34,16 @@ class FrameOptions(NetworkOptions):
 
     upsample: int
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
         """Return which targets have more tokens than frames, and the reason.
 
         CTC also needs a blank between two equal tokens.
         """
         if self.gives != "frames" or (pairs := pairs_of(corpus)) is None:
             return None
-        sources, targets = pairs.lengths.T.astype(np.int64)
+        targets = pairs.lengths[:, 1].astype(np.int64)
         needed = targets - 1 + repeats(pairs.target)  # without EOS
-        return needed > self.upsample * sources, (
+        return needed > self.upsample * positions, (
             f"longer than their frames for CTC (model.decoder.upsample={self.upsample})"
         )
 
@@ -150,10 +150,10 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
         if self.max is None:
             yield LENGTH_LIMITS[self.length](stats)
 
-    def unfit(self, corpus: Corpus) -> tuple[np.ndarray, str] | None:
+    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
         """Return which targets are longer than the decoder can write, and the reason."""
         if self.length != "eos" or self.max is None:
-            return super().unfit(corpus)
+            return super().unfit(corpus, positions)
         return corpus.lengths[:, -1] > self.max, (
             f"longer than the positions of the decoder (model.decoder.max={self.max})"
         )
@@ -196,7 +196,7 @@ def pairs_of(corpus: Corpus) -> PairCorpus | None:
 
 
 def repeats(rows: Ragged) -> np.ndarray:
-    """Return how often a token of each row (N,) equals the one before it."""
+    """Return how often a token of each row (N,) equals the previous token."""
     counts, at = np.zeros(len(rows), np.int64), 0
     for flat in rows.chunks():
         lengths = rows.lengths[at : at + CHUNK_ROWS].astype(np.int64)

@@ -25,8 +25,8 @@ SECURITY_HEADERS = {
 API_CSP = "default-src 'none'; frame-ancestors 'none'"
 PAGE_CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "media-src data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
 CLOSE = {"connection": "close"}
 OVER_LIMIT = "regard.over_limit"  # key in the state of requests on a connection above the limit

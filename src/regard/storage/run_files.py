@@ -52,7 +52,7 @@ def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
     if spec.data is None or is_builtin(spec.data):
         return spec
     trained = trained_on(folder)
-    names = ["id_column", "graph_column"]
+    names = ["id_column", "graph_column", "speaker_column"]
     if spec.split or os.path.abspath(spec.data) == trained.get("data"):
         names.append("split_column")
     same = is_npz(spec.data) == is_npz(trained.get("data") or "")  # columns or names of arrays

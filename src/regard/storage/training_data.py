@@ -8,11 +8,19 @@ from typing import Any, NamedTuple
 from regard.config.load import Config
 from regard.core.errors import UserError
 from regard.core.formatting import size
+from regard.data.reading.media_folder import list_files
 from regard.data.reading.read import Pair
 from regard.data.sources.open import DataSpec
 from regard.data.sources.textfile import text_size
 from regard.storage.pseudo_labels import read_pseudo_labels
 from regard.tasks.task import Task
+
+
+def data_size(path: str, limit: int) -> int:
+    """Return the size of a file of text, uncompressed, or of all files in a folder, in bytes."""
+    if os.path.isdir(path):
+        return sum(os.path.getsize(file) for file in list_files(path) if file.is_file())
+    return text_size(path, limit)
 
 
 class TrainingData(NamedTuple):
@@ -43,10 +51,11 @@ def read_training_data(
     if spec.data == "-":
         return TrainingData(why_missing="the data came from standard input")
     paths = [path for path in (spec.data, spec.source, spec.target) if path]
-    if any(os.path.exists(path) and not os.path.isfile(path) for path in paths):
+    known = os.path.isfile, os.path.isdir
+    if any(os.path.exists(path) and not any(one(path) for one in known) for path in paths):
         return TrainingData(why_missing="the data is not a file")  # but a pipe or a device
     try:
-        if max_size is not None and sum(text_size(path, max_size) for path in paths) > max_size:
+        if max_size is not None and sum(data_size(path, max_size) for path in paths) > max_size:
             return TrainingData(why_missing=f"the training data has more than {size(max_size)}")
         data = config.task.open(spec, dev)
         sample, _ = config.task.sample(data.train, config.training.seed)

@@ -23,6 +23,7 @@ from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import ClassifierPass, classifier_pass
+from regard.tasks.label_pictures import label_pictures, mistakes
 from regard.tasks.labeled_data import graphs_of, neighbor_fits, source_stats, text_or_vector
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import InputItem, predicted_and_expected
@@ -170,6 +171,8 @@ class ClassifyTask(Task):
             correct = [a == b for a, b in zip(y_pred, y_true, strict=True)]
             confidences = [prediction.confidence or 0.0 for prediction in predictions]
             details["reliability"] = label_metrics.reliability(confidences, correct)
+            if found := mistakes(predictions, examples, self.source):
+                details["mistakes"] = found
         return details
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
@@ -197,7 +200,9 @@ class ClassifyTask(Task):
             )
         sources = [[pair.source for pair in pairs] for pairs in (train, dev)]
         media = self.source.media_stats(*sources)
-        return check_labels(train, dev, self.source.unknown, self.source.plural, media)
+        found = check_labels(train, dev, self.source.unknown, self.source.plural, media)
+        found.pictures = label_pictures(train, self.labels, self.source)
+        return found
 
     def save(self, folder: Path) -> None:
         """Write the input and the labels to `vocabulary/` in the run folder."""

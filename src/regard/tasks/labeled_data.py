@@ -14,7 +14,7 @@ from regard.core.errors import UserError, UserTypeError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
 from regard.data.reading.graphs import Reading
-from regard.data.reading.images import Image
+from regard.data.reading.media_source import MediaSource
 from regard.data.reading.read import Pair, Pairs
 from regard.data.sources.graphs import read_unlabeled
 from regard.data.sources.open import DataSpec
@@ -48,7 +48,7 @@ def text_or_vector(value: Any, number: int = 1) -> Any:
 
     number: example number, for error messages.
     """
-    if isinstance(value, str | Image):
+    if isinstance(value, str | MediaSource):
         return value
     if isinstance(value, np.ndarray) and np.iscomplexobj(value):
         raise UserError(f"example {number}: Complex data not supported: expected real numbers")

@@ -122,7 +122,7 @@ class LanguageModelTask(UnigramScoring):
         assert isinstance(corpus, StreamCorpus)
         return count(corpus.side.flat)
 
-    def rows(self, sources: Sequence[str]) -> PromptRows:  # type: ignore[override]
+    def rows(self, sources: Sequence[str]) -> PromptRows:
         """Return the prompts as token ids."""
         self._check_causal()
         return PromptRows([self.tokenizer.encode(source) for source in sources])

@@ -29,6 +29,8 @@ from regard.models.encoder_model import EncoderModel, TaggerOptions
 from regard.objectives import Objective
 from regard.search.search import SearchRequest
 from regard.tasks.graph_rows import NodeRows
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.node_pass import NodePass, node_pass
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.tag_task import TagTask
 from regard.tasks.task import NUM_SAMPLES, Evaluation, Prediction
@@ -56,9 +58,9 @@ class NodeTask(TagTask):
             )
         return super().build(options)
 
-    def corpus(self, pairs: Sequence[Pair]) -> NodeCorpus:
+    def corpus(self, pairs: Sequence[Pair]) -> NodeCorpus:  # type: ignore[override]
         """Return the graphs as tensors. Unknown labels do not count in the loss."""
-        ids = {**self.tag_ids, None: -1}
+        ids: dict[str | None, int] = {**self.tag_ids, None: -1}
         target = [[ids.get(label, -1) for label in self.of_graph(pair)] for pair in pairs]
         return NodeCorpus(self.source.encode([pair.source for pair in pairs]), Ragged.of(target))
 
@@ -66,7 +68,8 @@ class NodeTask(TagTask):
     def of_graph(pair: Pair) -> Sequence[str | None]:
         """Return a label, or None, for each node of the graph."""
         if not isinstance(pair.source, NodeSet):
-            return pair.target  # type: ignore[no-any-return]
+            labels_of_all: Sequence[str | None] = pair.target
+            return labels_of_all
         labels: list[str | None] = [None] * len(pair.source.graph)
         for index, label in zip(pair.source.at, pair.target, strict=True):
             labels[index] = label
@@ -109,6 +112,10 @@ class NodeTask(TagTask):
     def rows(self, sources: Sequence[Any]) -> NodeRows:
         """Return the sources, of which those of one graph share a row."""
         return NodeRows(self.source, sources)
+
+    def forced_pass(self, request: InspectionRequest) -> NodePass:  # type: ignore[override]
+        """Return the forced pass over nodes and their neighbors, with their labels."""
+        return node_pass(request)
 
     def evaluate(
         self,
@@ -176,7 +183,7 @@ class NodeTask(TagTask):
             for source, at, predicted, label in (nodes[i] for i in sorted(indices))
         ]
 
-    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> GraphCheck:
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> GraphCheck:  # type: ignore[override]
         """Return statistics of the graphs, and warnings about them."""
         return check_nodes(train, dev, self.source.shape.size)
 

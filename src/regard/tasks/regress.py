@@ -53,14 +53,14 @@ class RegressOptions(TaskOptions):
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Read the data, which may be graphs; return the training set and the dev set."""
-        if spec.edges:
+        if spec.is_graph:
             return open_graphs(spec, dev, Reading.of(self.source), to_numbers)
         return super().open(spec, dev)
 
     def read(self, spec: DataSpec) -> Pairs:
         """Return the texts, vectors or images of a file with their numbers."""
         columns = spec.source_column, spec.target_column
-        if spec.edges:
+        if spec.is_graph:
             return read_graph_pairs(spec, Reading.of(self.source), to_numbers)
         targets = Targets("numbers", self._read_texts, as_numbers)
         if (media := read_media(spec, targets, self.source.prepare)) is not None:

@@ -61,8 +61,12 @@ class EncodedRows(SourceRows):
         self.rows = rows
         self.lengths, self.uniform = rows.lengths, rows.uniform
 
-    def pad(self, rows: Sequence[int]) -> Padded:
+    def pad(self, rows: Any) -> Padded:
         return self.rows.pad(np.asarray(rows))
+
+    def all(self) -> Padded:
+        """Return all sources as one batch."""
+        return self.rows.all()
 
     def row(self, number: int) -> np.ndarray:
         """Return the token ids of a source."""

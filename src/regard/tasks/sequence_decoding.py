@@ -108,7 +108,7 @@ class SequenceDecoding:
         encoded = self.rows([source])
         common = self.encode_constraints(constraints)
         prefix = common.prefix
-        source_row = encoded.all().to(engine.device)
+        source_row = encoded.pad([0]).to(engine.device)
         logp = next_token_logprobs(engine.stepper(), source_row, prefix)[0].clone()  # (V,)
         after_boundary = not prefix or prefix[-1] in common.boundary_tokens
         banned = [*common.banned, *(common.banned_after_boundary if after_boundary else ())]

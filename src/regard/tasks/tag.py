@@ -49,7 +49,7 @@ class TagOptions(TaskOptions):
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Read sentences, or a graph; return the training set and the dev set."""
-        if spec.edges:
+        if spec.is_graph:
             return open_graphs(spec, dev, self.reading, None)
         return super().open(spec, dev)
 
@@ -60,7 +60,7 @@ class TagOptions(TaskOptions):
 
     def read(self, spec: DataSpec) -> Pairs:
         """Return the sentences of a file, as words and tags, or graphs with a label per node."""
-        if spec.edges:
+        if spec.is_graph:
             return read_graph_pairs(spec, self.reading, None)
         return read_tagged(spec.file(), spec.source_column, spec.target_column)[0]
 

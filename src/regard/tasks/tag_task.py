@@ -36,7 +36,7 @@ class TagTask(Task):
     by_line = False
     writes_text = True
     is_aligned = True
-    empty_prediction = Prediction("", 0.0, value=())
+    empty_prediction: Prediction | None = Prediction("", 0.0, value=())
 
     def __init__(self, source: Input, tags: list[str], metric: str) -> None:
         self.source = source

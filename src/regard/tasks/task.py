@@ -28,6 +28,7 @@ from regard.search.callbacks import PartialHypothesis
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import SearchRequest, SearchResult
 from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
+from regard.tasks.label_pictures import picture_url
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.scoring import Scoring
 from regard.tasks.task_loss import losses
@@ -198,6 +199,7 @@ class Task(Scoring, ABC):
                 "source": self.source.text(examples[i].source),
                 "prediction": evaluation.predictions[i].text,
                 "references": [to_text(reference) for reference in examples[i].references],
+                **({"image": url} if (url := picture_url(examples[i].source, self.source)) else {}),
             }
             for i in sorted(indices[:NUM_SAMPLES])
         ]

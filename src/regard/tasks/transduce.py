@@ -179,7 +179,7 @@ class TransduceTask(SequenceDecoding, Task):
 
     def baseline_fits(self) -> list[BaselineFit]:
         """Return copying and the nearest neighbor; affix rules too if sources are characters."""
-        if not self.source.sequential:
+        if not self.source.sequential or self.source.media:
             return [BaselineFit(MostFrequentTarget.name, MostFrequentTarget.fit)]
         found = [BaselineFit(CopySource.name, CopySource.fit)]
         if self.source.characters:

@@ -187,6 +187,8 @@ class TransduceOptions(TaskOptions):
         self, pairs: Sequence[Pair], like: Any
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """Fit the task with the vocabularies of `like`, which may lack a target vocabulary."""
+        if not self.source.joint or not self.source.accepts(pairs[0].source):
+            raise UserError("--init-from: task transduce only supports models of texts")
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source).tokenizer
         tree = self.model_dump()

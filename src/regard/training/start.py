@@ -94,7 +94,7 @@ def _learnable(
 ) -> tuple[Sequence[Pair], Corpus, list[str]]:
     """Return the examples that the model can learn, their corpus, and a note on the others."""
     corpus = task.corpus(pairs)
-    found = config.model.unfit(corpus)
+    found = config.model.unfit(corpus, task.source.kind)
     if found is None or not found[0].any():
         return pairs, corpus, []
     unfit, why = found
@@ -106,7 +106,7 @@ def _learnable(
 
 def _unpredictable(config: Config, task: Task, dev: Sequence[Pair]) -> list[str]:
     """Return a note on the dev examples that the model cannot predict, if there are any."""
-    found = config.model.unfit(task.corpus(dev))
+    found = config.model.unfit(task.corpus(dev), task.source.kind)
     if found is None or not found[0].any():
         return []
     count = f"{int(found[0].sum()):,} of {len(dev):,} dev pairs"

@@ -28,11 +28,13 @@ class MediaStats(ABC):
 class DataCheck(ABC):
     """Base class for the result of a data check. warnings: messages for the user.
 
-    media: statistics of sources in files, such as images; None for other sources.
+    media: statistics of sources in files, such as images; None for other sources. pictures: of
+    some examples of each label, as data URLs.
     """
 
     warnings: list[str] = field(default_factory=list, kw_only=True)
     media: MediaStats | None = field(default=None, kw_only=True)
+    pictures: dict[str, list[str]] = field(default_factory=dict, kw_only=True)
 
     @abstractmethod
     def summary(self) -> list[str]:
@@ -47,6 +49,8 @@ class DataCheck(ABC):
         found = asdict(self)
         media = found.pop("media")
         found |= {} if media is None else {"media": media}
+        if not found["pictures"]:
+            del found["pictures"]
         found["warnings"] = found.pop("warnings")
         return found
 

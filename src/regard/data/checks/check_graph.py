@@ -111,8 +111,8 @@ def check_nodes(train: Sequence[Pair], dev: Sequence[Pair], features: int) -> Gr
         and found.homophily < MIN_HOMOPHILY * found.by_chance
     ):
         found.warnings.append(
-            f"neighbors rarely have the same label ({found.homophily:.1%} of edges): gcn may be worse "
-            "than a model without edges (--set model.frontend.kind=nodes model.encoder.kind=mlp)"
+            f"neighbors rarely have the same label ({found.homophily:.1%} of edges): compare with "
+            "a model without edges (--set model.frontend.kind=nodes --set model.encoder.kind=mlp)"
         )
     return found
 

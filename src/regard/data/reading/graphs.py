@@ -29,6 +29,7 @@ from regard.data.reading.pair_format import Problems, Row
 
 NO_LABEL = ("", "?", "-", "none", "null", "nan", "na", "n/a")
 MAX_RELATIONS = 1000
+MAX_LISTED = 8  # columns of features in a note
 MAX_NOTED = 3  # examples of a kind of edge or node in a note
 
 
@@ -150,14 +151,12 @@ def _choose(
             )
     header = named or table.keyed or is_header(table, [*found["id"], *found["source"]])
     sides = ("id", "source", "target", "split", "graph")
-    table.notes.append(
-        "columns: "
-        + ", ".join(
-            f"{'features' if side == 'source' else side} {' + '.join(str(at + 1) for at in found[side])}"
-            for side in sides
-            if side in found and len(found[side]) <= 8
-        )
-    )
+    shown = {
+        "features" if side == "source" else side: " + ".join(str(at + 1) for at in found[side])
+        for side in sides
+        if side in found and len(found[side]) <= MAX_LISTED
+    }
+    table.notes.append("columns: " + ", ".join(f"{side} {at}" for side, at in shown.items()))
     return {side: found.get(side, ()) for side in sides}, header
 
 

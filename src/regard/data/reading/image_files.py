@@ -8,10 +8,11 @@ from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.core.formatting import size
-from regard.data.reading.images import SUFFIXES, Image, decode_image
+from regard.data.reading.images import SUFFIXES, Image, decode_image, from_object
 from regard.data.reading.lines import missing_file, readable_os_errors
 from regard.data.reading.media import Medium
 
+BLOCK = 1 << 20  # bytes read at once
 MAX_FILE = 256 * 1024**2  # bytes of an image file
 
 
@@ -21,11 +22,13 @@ def read_image(path: str, changes: Counter[str] | None = None) -> Image:
         raise UserError(missing_file(path))
     if Path(path).is_dir():
         raise UserError(f"{path}: expected an image, found a folder")
+    data = bytearray()
     with readable_os_errors(path), open(path, "rb") as stream:
-        data = stream.read(MAX_FILE + 1)
+        while len(data) <= MAX_FILE and (block := stream.read(BLOCK)):
+            data += block
     if len(data) > MAX_FILE:
         raise UserError(f"{path}: expected an image of at most {size(MAX_FILE)}")
-    return decode_image(data, path, changes)
+    return decode_image(bytes(data), path, changes)
 
 
 IMAGES = Medium(
@@ -34,5 +37,7 @@ IMAGES = Medium(
     suffixes=SUFFIXES,
     start=re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\0|MM\0\*|RIFF.{4}WEBP", re.DOTALL),
     read=read_image,
+    type=Image,
+    convert=from_object,
     reduce="resize the images as they are read: --set task.source.size=64,64",
 )

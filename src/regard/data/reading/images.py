@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.data.reading.image_media import FORMATS, check_media
 from regard.data.reading.media_source import MediaSource
 
@@ -71,8 +72,17 @@ class Image(MediaSource):
 
 def show_shape(shape: tuple[int, int, int]) -> str:
     """Return height, width and channels for messages, as `28x28, 1 channel`."""
-    height, width, channels = shape
-    return f"{height}x{width}, {channels} channel{'s' if channels != 1 else ''}"
+    return f"{show_size(shape)}, {show_channels(shape)}"
+
+
+def show_size(shape: tuple[int, int, int]) -> str:
+    """Return height and width for messages, as `28x28`."""
+    return f"{shape[0]}x{shape[1]}"
+
+
+def show_channels(shape: tuple[int, int, int]) -> str:
+    """Return the number of channels for messages, as `1 channel`."""
+    return count_noun(shape[2], "channel")
 
 
 def check_size(where: str, height: int, width: int) -> None:
@@ -99,6 +109,21 @@ def from_array(array: Any, name: str) -> Image:
     return Image(pixels, name)
 
 
+def from_object(value: Any, name: str) -> Image | None:
+    """Return the image of an array, tensor or Pillow image; None for other objects."""
+    if isinstance(value, Image):
+        return value
+    if hasattr(value, "getexif") and hasattr(value, "mode"):  # Pillow, which is not imported
+        found: Counter[str] = Counter()
+        pixels = _pixels(value, found)
+        check_size(name, *pixels.shape[:2])
+        return Image(pixels, name, tuple(found))
+    if not hasattr(value, "__array__"):
+        return None
+    array = np.asarray(value)
+    return from_array(array, name) if array.ndim > 1 else None
+
+
 def check_channels(shape: tuple[int, ...], name: str) -> None:
     """Raise UserError unless the last dimension of a shape is a number of channels."""
     if shape[-1] not in (1, 2, 3, 4):
@@ -115,14 +140,16 @@ def as_bytes(pixels: np.ndarray, name: str) -> np.ndarray:
         return pixels
     if pixels.dtype == np.bool_:
         return pixels.astype(np.uint8) * np.uint8(255)
+    if pixels.dtype.kind not in "iuf":
+        raise UserError(f"{name}: expected numbers, found {pixels.dtype}")
     low, high = (pixels.min(), pixels.max()) if pixels.size else (0, 0)
     if np.issubdtype(pixels.dtype, np.integer):
         if low >= 0 and high <= 255:
             return pixels.astype(np.uint8)
         raise UserError(f"{name}: expected integers from 0 to 255, found {low} to {high}")
-    if not np.issubdtype(pixels.dtype, np.floating):
-        raise UserError(f"{name}: expected numbers, found {pixels.dtype}")
-    if not (low >= 0 and high <= 1):  # also for NaN
+    if np.isnan(low):
+        raise UserError(f"{name}: expected finite numbers, found NaN")
+    if not (low >= 0 and high <= 1):
         raise UserError(
             f"{name}: expected floats from 0 to 1, found {low:g} to {high:g}",
             help="divide by the largest value, or convert to uint8 (0 to 255)",

@@ -28,6 +28,8 @@ class Medium:
     name: noun for one source, such as "image". columns: headers of columns with such files.
     suffixes: of file names, with the dot. start: matches the first bytes of files without suffix.
     read: returns the source in a file, with the attribute `nbytes`, and counts what was converted.
+    type: class of these sources. convert: returns the source of a Python object such as an array,
+    given a name for messages; None if it is no object of this medium.
     reduce: what to do if the sources do not fit in memory.
     """
 
@@ -36,6 +38,8 @@ class Medium:
     suffixes: frozenset[str]
     start: re.Pattern[bytes]
     read: Callable[[str, Counter[str]], Any]
+    type: type
+    convert: Callable[[Any, str], Any | None]
     reduce: str
 
     def names(self, header: str) -> bool:

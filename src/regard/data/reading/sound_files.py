@@ -186,5 +186,7 @@ SOUNDS = Medium(
     suffixes=frozenset(SUFFIXES),
     start=START,
     read=read_sound,
+    type=Sound,
+    convert=lambda value, name: value if isinstance(value, Sound) else None,
     reduce="use a lower rate: --set task.source.rate=8000",
 )

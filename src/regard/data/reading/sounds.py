@@ -15,7 +15,7 @@ import numpy as np
 from regard.core.errors import UserError
 from regard.data.reading.media_source import MediaSource
 
-MAX_SAMPLES = 1 << 26  # of one recording, more than an hour at 16 kHz
+MAX_SAMPLES = 1 << 28  # of one recording, more than an hour at 48 kHz
 MAX_CHANNELS = 64
 MIN_RATE, MAX_RATE = 1_000, 768_000  # Hz
 FULL_SCALE = 32_768  # of 16-bit samples
@@ -28,6 +28,11 @@ class Speaker:
 
     name: str
     sounds: list[Sound] = field(default_factory=list, repr=False)
+
+    @property
+    def key(self) -> bytes:
+        """Return bytes that differ between speakers in this process."""
+        return str(id(self)).encode()
 
 
 class Sound(MediaSource):
@@ -46,13 +51,16 @@ class Sound(MediaSource):
         self.speaker = speaker
 
     @cached_property
-    def digest(self) -> bytes:
-        """Return a hash of rate and samples, and of the recordings of the speaker, if known."""
+    def content(self) -> bytes:
+        """Return a hash of rate and samples."""
         found = hashlib.blake2b(str(self.rate).encode(), digest_size=16)
         found.update(np.ascontiguousarray(self.samples).data)
-        if self.speaker is not None:
-            found.update(f"{self.speaker.name} {id(self.speaker)}".encode())
         return found.digest()
+
+    @property
+    def digest(self) -> bytes:
+        """Return `content`, with the speaker if it is known: their statistics may be used."""
+        return self.content if self.speaker is None else self.content + self.speaker.key
 
     @property
     def seconds(self) -> float:
@@ -69,8 +77,7 @@ class Sound(MediaSource):
 
     def __repr__(self) -> str:
         """Return duration, rate and a hash, which determine the split into training and dev set."""
-        found = hashlib.blake2b(np.ascontiguousarray(self.samples).data, digest_size=16)
-        return f"Sound({self.seconds:.3f} s, {self.rate} Hz, {found.hexdigest()})"
+        return f"Sound({self.seconds:.3f} s, {self.rate} Hz, {self.content.hex()})"
 
 
 def check_rate(rate: Any, name: str) -> int:

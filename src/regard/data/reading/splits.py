@@ -26,40 +26,53 @@ def read_splits(path: str, column: str) -> Splits:
 
     column: a 1-based index, a header name or a JSON key.
     """
+    return read_cells(path, column, "--split-column", "split")
+
+
+def read_cells(path: str, column: str, option: str, noun: str) -> dict[int, str]:
+    """Return the values of a column by line number; raise UserError if a row has none.
+
+    option, noun: name of the option and of a value, for messages.
+    """
     shown = show_path(path)
     if Path(path.removesuffix(".gz")).suffix.lower() in (".conllu", ".conll-u"):
-        raise UserError(f"{shown}: --split-column: CoNLL-U has no column of splits")
+        raise UserError(f"{shown}: {option}: CoNLL-U has no column of {noun}s")
     text, _ = read_text(path)
     kind = recognize(path, text, [])
     problems: Problems = []
     if issubclass(kind, TablePairs):
-        found = _table_cells(shown, kind.open(shown, text, []).rows(text).rows, column, problems)
+        rows = kind.open(shown, text, []).rows(text).rows
+        found = _table_cells(shown, rows, (column, option, noun), problems)
     else:
         assert issubclass(kind, JsonPairs)
         found = _json_values(text, column, problems)
     for line, split in found.items():
         if not split:
-            problems.append((line, f"--split-column {column}: expected a split, found nothing"))
+            problems.append((line, f"{option} {column}: expected a {noun}, found nothing"))
     raise_bad_lines(shown, sorted(problems))
     return found
 
 
-def _table_cells(path: str, rows: list[Row], column: str, problems: Problems) -> Splits:
+def _table_cells(
+    path: str, rows: list[Row], names: tuple[str, str, str], problems: Problems
+) -> dict[int, str]:
+    """Return the values of a column. names: of column, option and values."""
+    column, option, noun = names
     line, first = rows[0]
-    (index, *more), named = find_columns(path, line, "split", column, first)
+    (index, *more), named = find_columns(path, line, noun, column, first)
     if more:
-        raise UserError(f"--split-column {column}: expected one column")
+        raise UserError(f"{option} {column}: expected one column")
     found = {}
     for number, cells in rows[1 if named else 0 :]:
         if index < len(cells):
             found[number] = cells[index].strip()
         else:
-            expected = f"expected at least {index + 1} columns (--split-column {column})"
+            expected = f"expected at least {index + 1} columns ({option} {column})"
             problems.append((number, f"{expected}, found {len(cells)}"))
     return found
 
 
-def _json_values(text: str, column: str, problems: Problems) -> Splits:
+def _json_values(text: str, column: str, problems: Problems) -> dict[int, str]:
     records, _ = objects_of(split_line_ends(text)[0])
     found = {}
     for line, record in records:

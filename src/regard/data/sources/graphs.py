@@ -18,6 +18,7 @@ from regard.data.reading.graphs import GraphData, NodeColumns, Reading, read_gra
 from regard.data.reading.lines import raise_bad_lines
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.splits import DEV, TRAIN, show_counts
+from regard.data.sources.communities import communities
 from regard.data.sources.open import DataSpec, TrainDev
 
 DEV_EVERY = 10  # without splits, one of this many labeled nodes or graphs is held out
@@ -38,7 +39,7 @@ def open_graphs(
         )
     data = _read(spec, reading, to_target)
     notes, counts = list(data.notes), _counts(data)
-    if spec.split_column:
+    if any(data.splits):
         sides = [[s.lower() in names for s in data.splits] for names in (TRAIN, DEV)]
         if not any(sides[0]):
             raise UserError(
@@ -54,16 +55,17 @@ def open_graphs(
         raise UserError(f"{data.path}: no node of the training set has a label")
     unit = "nodes" if to_target is None else "graphs"
     sizes = [_labeled(pairs, to_target is None) for pairs in (train, held_pairs)]
-    if spec.split_column:
+    if any(data.splits):
         unused = Counter({k: n for k, n in counts.items() if k.lower() not in (*TRAIN, *DEV)})
         rest = f"; labels not used: {show_counts(unused)}" if unused else ""
         notes.append(
-            f"split column: labels of {sizes[0]:,} {unit} for training, {sizes[1]:,} for validation{rest}"
+            f"split column: labels of {sizes[0]:,} {unit} for training, {sizes[1]:,} for "
+            f"validation{rest}"
         )
     else:
         notes.append(
-            f"dev set: labels of {sizes[1]:,} of {sum(sizes):,} labeled {unit} held out by a hash of "
-            "the name (--split-column overrides)"
+            f"dev set: labels of {sizes[1]:,} of {sum(sizes):,} labeled {unit} held out by a hash "
+            "of the name (--split-column overrides)"
         )
     return TrainDev(data.name, train, held_pairs, notes)
 
@@ -73,14 +75,15 @@ def read_graph_pairs(spec: DataSpec, reading: Reading, to_target: ToTarget | Non
     data = _read(spec, reading, to_target)
     notes, counts = list(data.notes), _counts(data)
     chosen = np.ones(len(data.splits), bool)
-    if spec.split is not None:
-        if spec.split not in counts:
+    wanted = spec.split or ("test" if not spec.edges else None)
+    if wanted is not None:
+        if wanted not in counts:
             raise UserError(
-                f"{data.path}: --split {spec.split}: no row has this split; found "
-                f"{show_counts(counts)}{did_you_mean(spec.split, counts)}"
+                f"{data.path}: --split {wanted}: no row has this split; found "
+                f"{show_counts(counts)}{did_you_mean(wanted, counts)}"
             )
-        chosen = np.array([split == spec.split for split in data.splits])
-        notes.append(f"split {spec.split}: {counts[spec.split]:,} of {counts.total():,} nodes")
+        chosen = np.array([split == wanted for split in data.splits])
+        notes.append(f"split {wanted}: {counts[wanted]:,} of {counts.total():,} nodes")
     elif spec.split_column:
         notes.append(f"nodes of all splits: {show_counts(counts)}; --split NAME selects one")
     pairs = _pairs(data, chosen, to_target)
@@ -103,6 +106,8 @@ def _read(spec: DataSpec, reading: Reading, to_target: ToTarget | None) -> Graph
         )
     if not spec.data:
         raise UserError("no data", help="pass a table of nodes")
+    if not spec.edges and to_target is None:
+        return communities()
     if to_target is not None and not spec.graph_column:
         raise UserError(
             "--edges without --graph-column: the table of nodes is a single graph",
@@ -134,7 +139,7 @@ def _held_out(data: GraphData, by_node: bool) -> list[bool]:
         known = np.zeros(len(data.graphs), bool)
         known[data.graph[labeled]] = True
         held = held_out_nodes([graph.name for graph in data.graphs], known.tolist())
-        return np.array(held)[data.graph].tolist()  # type: ignore[no-any-return]
+        return np.array(held)[data.graph].tolist()
     # nodes of a graph are in the order of the table, but graphs may alternate
     names = np.empty(len(labeled), object)
     order = np.argsort(data.graph, kind="stable")

@@ -17,6 +17,7 @@ from regard.data.reading.media_folder import folder_medium, read_folder
 from regard.data.reading.media_table import file_medium, hint, read_table
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.sound_files import SOUNDS
+from regard.data.reading.speakers import with_speakers
 from regard.data.sources.open import DataSpec
 
 MEDIA: tuple[Medium, ...] = (IMAGES, SOUNDS)
@@ -53,11 +54,16 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
         arrays = read_npz(spec.data, spec.source_column, spec.target_column)
         return _converted(arrays, targets)
     medium = file_medium(spec.data, (spec.source_column, spec.target_column), MEDIA)
-    return None if medium is None else read_table(targets.table(spec), medium, prepare)
+    if medium is None:
+        return None
+    pairs = read_table(targets.table(spec), medium, prepare)
+    return with_speakers(pairs, spec.speaker_column) if spec.speaker_column else pairs
 
 
 def with_hint(spec: DataSpec, pairs: Pairs) -> Pairs:
     """Return pairs of texts with a note if the texts are names of files."""
+    if spec.speaker_column:
+        raise UserError("--speaker-column: only supported for tables of sound files")
     if spec.data and spec.data != "-" and (notes := hint(spec.data, pairs.pairs, MEDIA)):
         return Pairs(pairs.name, pairs.path, pairs.pairs, [*pairs.notes, *notes])
     return pairs
@@ -67,7 +73,8 @@ def _folder(spec: DataSpec, folder: str, targets: Targets, prepare: Prepare) -> 
     if not targets.classes:
         raise UserError(
             f"{folder}: a folder has classes, but this task needs {targets.noun}",
-            help="list the files in a table with a column of targets: --source-column file",
+            help="add --task classify, or list the files in a table with a column of targets: "
+            "--source-column file",
         )
     _check_no_splits(spec)
     medium = folder_medium(folder, MEDIA)
@@ -78,12 +85,14 @@ def _folder(spec: DataSpec, folder: str, targets: Targets, prepare: Prepare) -> 
 
 
 def _check_no_splits(spec: DataSpec) -> None:
-    """Raise UserError if the user passed a column of splits, which only tables have."""
+    """Raise UserError if the user passed a column that only tables have."""
     if spec.split_column:
         raise UserError(
             f"{spec.data}: --split-column: only tables have columns of splits",
             help="pass the dev set with --dev",
         )
+    if spec.speaker_column:
+        raise UserError(f"{spec.data}: --speaker-column: only tables have columns of speakers")
 
 
 def _converted(arrays: Pairs, targets: Targets) -> Pairs:

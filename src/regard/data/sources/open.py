@@ -12,6 +12,8 @@ from regard.data.reading.splits import keep_split, read_splits, train_and_dev
 from regard.data.sources.builtin import builtin, is_builtin, unknown_data
 from regard.data.sources.open_large import read_large
 
+GRAPH = "communities"  # the built-in graph
+
 
 @dataclass(frozen=True)
 class DataSpec:
@@ -21,6 +23,7 @@ class DataSpec:
     split_column: column that assigns rows to splits. split: the split to read; None: all rows.
     edges: table of the edges of a graph, whose nodes are the rows of `data`. id_column: column of
     the names of nodes. graph_column: column of the names of graphs, if there are several.
+    speaker_column: column of the speakers of sounds.
     """
 
     data: str | None = None
@@ -34,6 +37,7 @@ class DataSpec:
     edges: str | None = None
     id_column: str | None = None
     graph_column: str | None = None
+    speaker_column: str | None = None
 
     @classmethod
     def from_record(cls, record: Any) -> "DataSpec":
@@ -49,6 +53,12 @@ class DataSpec:
     def is_given(self) -> bool:
         """Return whether the user passed any data."""
         return any((self.data, self.source, self.target))
+
+    @property
+    def is_graph(self) -> bool:
+        """Return whether the user passed edges, or the built-in graph."""
+        named = self.data == GRAPH and not os.path.exists(GRAPH)
+        return bool(self.edges) or named
 
     def read(self) -> Pairs:
         """Return the pairs of the file or files."""
@@ -75,7 +85,7 @@ class DataSpec:
     @property
     def other_columns(self) -> list[str]:
         """Return the columns that are neither source nor target."""
-        named = self.split_column, self.id_column, self.graph_column
+        named = self.split_column, self.id_column, self.graph_column, self.speaker_column
         return [column for column in named if column]
 
     def file(self) -> str:
@@ -204,12 +214,12 @@ def open_test(
     if name:
         test = builtin(name).test
         return test, [f"test set of {name}: {len(test):,} pairs, none of them in the training set"]
-    if spec.split and not spec.split_column:
+    if spec.split and not spec.split_column and not spec.is_graph:
         raise UserError(
             f"--split {spec.split}: no column of splits", help="add --split-column COLUMN"
         )
     pairs = read(spec)
-    if spec.split_column and not spec.edges:  # graphs are read with their splits
+    if spec.split_column and not spec.is_graph:  # graphs are read with their splits
         pairs = keep_split(pairs, read_splits(spec.data or "-", spec.split_column), spec.split)
     check_line_lengths(pairs)
     return pairs.pairs, pairs.notes

@@ -98,14 +98,14 @@ def _cover(shape: np.ndarray, center: np.ndarray, radius: np.ndarray) -> np.ndar
 
 def _distance(name: str, x: np.ndarray, y: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Return the signed distance of points to the border of a shape of radius r around 0."""
-    beside, above = np.abs(x), np.abs(y)
+    across, above = np.abs(x), np.abs(y)
     if name == "circle":
         return np.sqrt(x * x + y * y) - r
     if name == "square":
-        return np.maximum(beside, above) - 0.88 * r
+        return np.maximum(across, above) - 0.88 * r
     if name == "triangle":
-        return np.maximum(y - 0.75 * r, (2 * beside - y - 1.05 * r) / np.float32(np.sqrt(5)))
-    return np.maximum(np.minimum(beside, above) - 0.35 * r, np.maximum(beside, above) - r)
+        return np.maximum(y - 0.75 * r, (2 * across - y - 1.05 * r) / np.float32(np.sqrt(5)))
+    return np.maximum(np.minimum(across, above) - 0.35 * r, np.maximum(across, above) - r)
 
 
 def scene_pairs() -> tuple[dict[str, list[Pair]], list[str]]:

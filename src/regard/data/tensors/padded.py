@@ -129,7 +129,8 @@ class Batch(NamedTuple):
 
     source: the input. target: the output sequence; in a `PairCorpus`, each row ends with EOS.
     labels: one target per row, (B,) classes or (B, C) numbers.
-    weight: (B,) or (B, S), weight of each row, or of each position, in the loss. before: (B,), the token before each target.
+    weight: (B,) or (B, S), weight of each row, or of each position, in the loss.
+    before: (B,), the token before each target.
     carry: the model state after the previous batch. prepared: tensors that the objective added,
     with B as first dimension.
     """

@@ -207,7 +207,13 @@ def swap_sources(source: Padded) -> Padded:
 
 
 def shuffle_tokens(source: Padded) -> Padded:
-    """Shuffle the tokens of all sources in a batch; lengths do not change."""
+    """Shuffle the tokens of all sources in a batch; lengths do not change.
+
+    Sources that are one position each, such as images, are shuffled as they are.
+    """
+    if source.data.shape[:2] != source.mask.shape:
+        rows = torch.randperm(len(source.data)).to(source.data.device)
+        return source._replace(data=source.data[rows])
     data = source.data.clone()
     real = data[source.mask]
     data[source.mask] = real[torch.randperm(len(real)).to(real.device)]
@@ -215,8 +221,10 @@ def shuffle_tokens(source: Padded) -> Padded:
 
 
 def shuffle_order(source: Padded) -> Padded:
-    """Shuffle the tokens within each source."""
+    """Shuffle the tokens within each source; images, which are one position, do not change."""
     data, mask = source.data, source.mask
+    if data.shape[:2] != mask.shape:
+        return source
     keys = torch.rand(mask.shape).to(mask.device) + (~mask) * 2.0
     at = keys.argsort(1)
     at = at if data.dim() == 2 else at.unsqueeze(-1).expand_as(data)

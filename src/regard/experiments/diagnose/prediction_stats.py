@@ -35,7 +35,8 @@ def prediction_statistics(subject: DiagnosedRun) -> Statistics:
             "repetitive": _fraction([repeats(tokenize(text)) for text in predicted]),
             "repetitive_references": _fraction([repeats(tokenize(text)) for text in expected]),
             "first": [
-                [sources[i], predicted[i], expected[i]] for i in range(min(3, len(predicted)))
+                [subject.task.source.text(sources[i]), predicted[i], expected[i]]
+                for i in range(min(3, len(predicted)))
             ],
         }
     return stats

@@ -25,11 +25,10 @@ class PredictOptions:
     texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
-    "search.key=value". ensemble: folders of further models, averaged with the first. rescore: folder
-    of a model that ranks the hypotheses, with its weight. columns: source and target column of
-    tagger files. graph: tables of nodes and edges to predict, if it has edges. shard: "K/N". force:
-    overwrite the output file, and
-    discard partial output.
+    "search.key=value". ensemble: folders of further models, averaged with the first. rescore:
+    folder of a model that ranks the hypotheses, with its weight. columns: source and target column
+    of tagger files. graph: tables of nodes and edges to predict, if it has edges. shard: "K/N".
+    force: overwrite the output file, and discard partial output.
     """
 
     model: str

@@ -73,10 +73,10 @@ class ForcedOutput:
     """The output that an inspection explains, with source, probabilities and search tree.
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
-    decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. search: the steps of a search that decodes in parallel, ready for JSON. own: the
-    model's own output next to a given target. notes: remarks for the user, such as what is missing
-    and why.
+    decoder. truncated: whether the output reached the length limit. tree: the search tree, search:
+    the steps of a search that decodes in parallel, graph: nodes and edges of a graph, all ready for
+    JSON. own: the model's own output next to a given target. notes: remarks for the user, such as
+    what is missing and why.
     """
 
     source: TokenizedText
@@ -88,6 +88,7 @@ class ForcedOutput:
     truncated: bool = False
     unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
     own: tuple[OwnStep, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -134,6 +135,18 @@ class InspectionRequest:
         """The torch module, in evaluation mode."""
         return self.predictor.engine.torch_module().eval()
 
+    @cached_property
+    def source_names(self) -> list[str]:
+        """The name of each vector that the encoder reads, after a frontend with a stride."""
+        names: list[str] = self.task.source.names(self.source)
+        return names[:: self.stride]
+
+    @property
+    def stride(self) -> int:
+        """The positions of the source per vector that the encoder reads."""
+        stride: int = getattr(getattr(self.model, "frontend", None), "stride", 1)
+        return stride
+
     def check_length(self, side: str, count: int, advice: str) -> None:
         """Raise TooLong if `count` tokens are more than `max_tokens`.
 
@@ -168,6 +181,11 @@ class ForcedPass(ABC):
     def row_axis(self) -> TokenAxis:
         """The axis of the output parts in saliency maps: "target", or "one" for a single part."""
         return "target"
+
+    @property
+    def kept(self) -> int | None:
+        """The number of first source positions that are shown; None: all."""
+        return None
 
     @property
     def supported_views(self) -> frozenset[str]:

@@ -27,8 +27,8 @@ NOTES = {
         "are masked. Positions after <eos> are not part of the output."
     ),
     "frames.parts": (
-        "Each frame is shown; {blank} is a blank. Equal adjacent tokens are one token. The score is "
-        "the log probability of the output."
+        "Each frame is shown; {blank} is a blank. Equal adjacent tokens are one token. The score "
+        "is the log probability of the output."
     ),
     "continuation.greedy": "The continuation is greedy, at most {limit} tokens.",
     "continuation.sampled": "The continuation is sampled, at most {limit} tokens.",
@@ -47,6 +47,11 @@ NOTES = {
         "A vector is read as one position, so there is no attention. Gradients are with respect to "
         "the standardized features."
     ),
+    "graph.cut": (
+        "The neighborhood has {nodes} nodes: only the nearest {limit} are computed, so values are "
+        "approximate."
+    ),
+    "graph.shown": "Only {limit} of {nodes} nodes within two edges are shown.",
     "picture.gradients": (
         "Saliency is gradient x input. Pixels are standardized, so the mean color has none."
     ),

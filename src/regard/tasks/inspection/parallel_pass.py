@@ -180,7 +180,7 @@ def frames_pass(request: InspectionRequest) -> FramesPass:
     excluded = [token for token in (*NON_OUTPUT_IDS, EOS) if token != BLANK]
     steps = found.steps(name, excluded, names)
     score = float(found.total_score(1)) if target.score is None else target.score
-    source_names = [*request.task.source.names(request.source)]
+    source_names = request.source_names
     per = max(1, len(path.frames) // max(1, len(source_names)))
     inputs = tuple(
         f"{source_names[min(i // per, len(source_names) - 1)]}.{i % per + 1}"
@@ -196,7 +196,7 @@ def frames_pass(request: InspectionRequest) -> FramesPass:
 def _request(request: InspectionRequest) -> SearchRequest:
     """Return the search request for the source."""
     task, engine = request.task, request.predictor.engine
-    names = task.source.names(request.source)
+    names = request.source_names
     request.check_length("text", len(names), "shorten the text")
     engine.check(len(names))
     rows = task.rows([request.source])
@@ -230,7 +230,7 @@ def _output(
     """Return what the inspection shows of an output. names: of its parts. inputs: of decoder."""
     task, source = request.task, request.source
     return ForcedOutput(
-        source=TokenizedText(task.source.text(source), tuple(task.source.names(source))),
+        source=TokenizedText(task.source.text(source), tuple(request.source_names)),
         target=TokenizedText(request.target or task.target.decode(target.text.ids), names),
         steps=steps,
         forced=request.forced,

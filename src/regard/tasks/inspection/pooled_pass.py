@@ -172,7 +172,7 @@ def regressor_pass(request: InspectionRequest) -> RegressorPass:
 def _predict(request: InspectionRequest) -> tuple[TokenizedText, Padded, Prediction]:
     """Return the source as shown, the source as a batch of one, and the prediction."""
     reader, source = request.task.source, request.source
-    shown = TokenizedText(reader.text(source), tuple(reader.names(source)))
+    shown = TokenizedText(reader.text(source), tuple(request.source_names))
     request.check_length("text", len(shown.tokens), "shorten the text")
     (prediction,) = request.predictor.predict([source], request.search)
     return shown, reader.batch([source]).to(request.device), prediction

@@ -56,12 +56,12 @@ class TransducerPass(BatchedPass):
 def transducer_pass(request: InspectionRequest) -> TransducerPass:
     """Return the forced pass over the output of the search, or over a given target."""
     task, text, engine = request.task, request.source, request.predictor.engine
-    names, own = task.source.names(text), tuple[OwnStep, ...]()
+    names, own = request.source_names, tuple[OwnStep, ...]()
     request.check_length("text", len(names), "shorten the text")
     engine.check(len(names))
     search_request = engine.fit_request(task.search_request(task.rows([text]), [0], request.search))
     search_request = replace(search_request, on_step=lambda rows, outputs: request.on_step())
-    best, tree = request.search.explain(engine.stepper(), search_request)
+    best, tree, _ = request.search.explain(engine.stepper(), search_request)
     if request.target is None:
         target = EncodedText(best.tokens, list(map(task.target.name, best.tokens)), ())
         request.check_length("output", len(target.ids) + 1, "use a smaller max_length")

@@ -19,7 +19,7 @@ from regard.config.defaults import fill_defaults
 from regard.config.load import Config, load_config
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.data.tensors.padded import Batch, Outputs, Padded
+from regard.data.tensors.padded import Batch, Padded
 from regard.inputs.input import InputShape
 from regard.storage.run_files import read_config, run_metadata
 from regard.views.description.parts import Part, find_parts, matrix_products
@@ -167,21 +167,31 @@ def traced(model: nn.Module, shape: InputShape) -> tuple[dict[str, str], dict[st
     A decoder is called for one token.
     """
     sizes: dict[str, str] = {}
-    counter = FlopCounterMode(display=False, depth=None)
+    counter = FlopCounterMode(display=False)
     with torch.device("meta"), torch.no_grad(), _output_sizes(model, sizes), counter:
         image = torch.empty(1, *shape.grid, shape.size)
         source = Padded(image, torch.ones(1, 1, dtype=torch.bool))
-        if hasattr(model, "decoder"):
-            state = model.start(source)  # type: ignore[operator]
-            model.step(torch.zeros(1, 1, dtype=torch.long), state)  # type: ignore[operator]
-        else:
-            model(Batch(source))
-    root = type(model).__name__
+        OnePass(model)(source)
+    prefix = f"{OnePass.__name__}.model."
     operations = {
-        name.removeprefix(f"{root}."): sum(counts.values()) // 2
+        name.removeprefix(prefix): sum(counts.values()) // 2
         for name, counts in counter.get_flop_counts().items()
     }
     return sizes, operations
+
+
+class OnePass(nn.Module):
+    """A model called for one image, and for one output token if it has a decoder."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model: Any = model
+
+    def forward(self, source: Padded) -> Any:
+        """Return the output of the model."""
+        if not hasattr(self.model, "decoder"):
+            return self.model(Batch(source))
+        return self.model.step(torch.zeros(1, 1, dtype=torch.long), self.model.start(source))
 
 
 @contextlib.contextmanager
@@ -190,8 +200,8 @@ def _output_sizes(model: nn.Module, sizes: dict[str, str]) -> Iterator[None]:
 
     def record(name: str) -> Any:
         def hook(module: nn.Module, given: Any, found: Any) -> None:
-            while isinstance(found, tuple) and not isinstance(found, Tensor):
-                found = found.logits if isinstance(found, Outputs) else found[0]
+            while isinstance(found, tuple):  # the vectors of `Padded`, the logits of `Outputs`
+                found = found[0]
             if isinstance(found, Tensor):
                 sizes[name] = " x ".join(map(str, found.shape[1:]))
 

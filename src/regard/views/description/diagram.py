@@ -27,7 +27,7 @@ def draw(found: Description) -> Figure:
     left, right = panels(figure, 1, 2, width_ratios=(3.2, 1), sharey=True)
     sections = list(dict.fromkeys(part.section for part in parts))
     colors = {name: COLORS[i % len(COLORS)] for i, name in enumerate(sections)}
-    largest = max((max(map_size(part)[:2]) for part in parts), default=1)
+    largest = max((max(map_size(part)[:2]) for part in parts), default=0)
     for row, part in enumerate(parts):
         _draw_part(left, row, part, colors[part.section], largest)
         _draw_bars(right, row, part, found, colors[part.section])
@@ -39,7 +39,9 @@ def draw(found: Description) -> Figure:
     left.set_xticks([])
     right.set_xlim(0, 1.45)
     right.set_xticks([])
-    for axes, x, label in ((left, 0.0, "map"), (left, 0.75, "part"), (left, 8.05, "output")):
+    labels = [(left, 0.8, "part"), (left, 8.05, "output")]
+    labels += [(left, 0.0, "map")] if largest else []
+    for axes, x, label in labels:
         axes.text(x, -0.8, label, color=FAINT, va="center", fontsize=8)
     right.text(
         0, -0.8, "parameters (dark), operations (light)", color=FAINT, va="center", fontsize=8

@@ -24,7 +24,7 @@ class Part:
 
     output: its size, such as "28 x 28 x 6" or "50 x 64" ("": unknown). field: receptive field in
     pixels, as (height, width). operations: multiply-adds per example, or per token if
-    `Description.per` says so. repeat: equal parts that follow one another, in one line.
+    that is `Description.per`. repeat: equal parts that follow one another, in one line.
     """
 
     name: str

@@ -8,6 +8,7 @@ import numpy as np
 
 from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet
+from regard.views.figures.pixels import show_pixels
 from regard.views.figures.style import hide_frame, new_figure
 from regard.views.inspection.picture import cells_of
 
@@ -100,15 +101,6 @@ def _plot_panels(
     for panel in axes[len(panels) :]:
         panel.remove()
     return figure
-
-
-def show_pixels(axes: "Axes", pixels: np.ndarray) -> None:
-    """Plot an image, without smoothing."""
-    shown = pixels if pixels.shape[2] >= 3 else pixels[..., 0]
-    axes.imshow(shown, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-    hide_frame(axes)
-    axes.set_xticks([])
-    axes.set_yticks([])
 
 
 def _cover(axes: "Axes", values: np.ndarray, shape: tuple[int, ...]) -> None:

@@ -8,8 +8,11 @@ from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet, fonts_for
 from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
+from regard.views.inspection.figure_graph import plot_graph
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
+from regard.views.inspection.figure_passes import plot_search_steps
 from regard.views.inspection.figure_picture import plot_filters, plot_maps, plot_picture
+from regard.views.inspection.figure_sound import plot_sound
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
 from regard.views.inspection.figure_tree import plot_search_tree
 from regard.views.inspection.figure_views import (
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = ("steps", "picture", "filters", "maps", "alignment", *PARTS, "saliency", "gates", "tree")
-LAYERED = (*PARTS, "gates", "picture", "maps")  # views of which one layer can be plotted
+VIEWS: tuple[str, ...] = (
+    *("steps", "picture", "sound", "graph", "filters", "maps", "alignment", *PARTS),
+    *("saliency", "gates", "tree", "passes"),
+)
+LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
 
 
@@ -53,6 +59,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
     picture = inspection.get("picture") or {}
     has = {
         "picture": bool(picture),
+        "sound": "sound" in inspection,
         "filters": bool(picture.get("filters")),
         "maps": bool(picture.get("maps")),
         "steps": any("probability" in step for step in inspection["steps"]),
@@ -61,6 +68,8 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
         "saliency": bool(inspection["saliency"]),
         "gates": bool(inspection["gates"]),
         "tree": bool(inspection["tree"]),
+        "graph": bool(inspection.get("graph")),
+        "passes": bool(inspection.get("search")),
     }
     return [view for view in VIEWS if has[view]]
 
@@ -71,7 +80,8 @@ def _check(
     """Raise UserError if the view, layer or head is not available."""
     if view is not None and view not in VIEWS:
         raise UserError(f"--view {view}: expected one of {', '.join(VIEWS)}")
-    for name, value, views in (("head", head, PARTS), ("layer", layer, LAYERED)):
+    views_of_heads = (*PARTS, "graph")
+    for name, value, views in (("head", head, views_of_heads), ("layer", layer, LAYERED)):
         if value is not None and view not in (None, *views):
             raise UserError(
                 f"--{name} {value}: not supported for --view {view}", help=f"drop --{name}"
@@ -99,12 +109,18 @@ def _plot(
     title = _title(inspection, fonts)
     if view == "picture" or (view is None and head is None and "picture" in inspection):
         return plot_picture(title, inspection, layer, fonts)
+    if view == "sound" or (view is None and head is None and "sound" in inspection):
+        return plot_sound(title, inspection, fonts)
     if view == "filters":
         return plot_filters(title, inspection["picture"])
     if view == "maps":
         return plot_maps(title, inspection["picture"], layer)
     if view == "tree":
         return plot_search_tree(title, inspection["tree"], fonts)
+    if view == "graph" or (view is None and inspection.get("graph")):
+        return plot_graph(title, inspection, layer, head, fonts)
+    if view == "passes":
+        return plot_search_steps(title, inspection, fonts)
     if view == "gates":
         return plot_gates(title, inspection, layer, fonts)
     if view == "alignment":
@@ -152,6 +168,12 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
         yield from (inspection[side]["text"], *inspection[side]["tokens"])
     for step in inspection["steps"]:
         yield from (step["token"], *(name for name, _ in step.get("alternatives", [])))
+    if inspection.get("graph"):
+        yield from (*inspection["graph"]["nodes"], *inspection["graph"]["labels"])
+    search = inspection.get("search") or {}
+    yield from (one["token"] or "" for one in search.get("frames", []))
+    yield from (one["token"] for tokens in search.get("passes", []) for one in tokens)
+    yield from (one["text"] for one in search.get("lengths", []))
     if inspection["tree"]:
         yield from (node["token"] for node in inspection["tree"]["nodes"])
 

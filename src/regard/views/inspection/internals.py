@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.inference.model_capture import ablate, capture
@@ -14,6 +15,7 @@ from regard.nn.capture import Capture
 from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis, TokenizedText
 from regard.tasks.inspection.notes import Note
 from regard.views.inspection.picture import image_grid, inspect_picture, position_names
+from regard.views.inspection.sound_view import sound_view
 from regard.views.inspection.value import (
     AttentionMap,
     Direction,
@@ -60,6 +62,8 @@ def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspect
         if "picture" in views:
             internals["picture"] = inspect_picture(forced_pass, captured)
             notes += internals["picture"].notes
+        if "sound" in views:
+            internals["sound"] = sound_view(forced_pass.request)
         if too_many:
             pass
         elif not internals["attention"]:
@@ -84,7 +88,8 @@ def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[Attentio
     for name, weights in captured.attention.items():
         part, entropy = module_part(name), tuple(entropies[name][0].tolist())
         about = (name, part, layer_index(name), *AXES[part])
-        values, kind = weights[0].float().cpu(), captured.map_kinds[name]
+        kept, kind = forced_pass.kept, captured.map_kinds[name]
+        values = weights[0][:, :kept, :kept].float().cpu()
         hidden = hidden_columns(values) if kind.normalized and not kind.implied else ()
         maps.append(
             AttentionMap(*about, values, entropy, deltas.get(name, ()), kind.implied, hidden)
@@ -140,12 +145,21 @@ def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
             for name, one in forced_pass.saliency(captured, score).items():
                 # Character embeddings of words have other positions; images, see `Picture`.
                 if name in INPUT_MODULES and one.dim() == 2:
-                    values.setdefault(name, []).append(one.detach().float().cpu())
+                    shown = one[:, : forced_pass.kept].detach().float().cpu()
+                    values.setdefault(name, []).append(shown)
     joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))
+    if source is not None:
+        source = sum_groups(source, forced_pass.request.stride)
     target = joined.get("target")
     decoder_inputs = None if target is None else Saliency(rows, "inputs", target)
     return decoder_inputs if source is None else Saliency(rows, "source", source, decoder_inputs)
+
+
+def sum_groups(values: Tensor, size: int) -> Tensor:
+    """Return the sum of each group of `size` values, (n, S / size) for values (n, S)."""
+    padded = F.pad(values, (0, -values.shape[1] % size))
+    return padded.unflatten(1, (-1, size)).sum(-1)
 
 
 def gate_activations(captured: Capture) -> tuple[Gate, ...]:

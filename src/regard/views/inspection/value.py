@@ -22,6 +22,7 @@ from regard.views.figures.style import save, styled
 from regard.views.inspection.figures import plot_view
 from regard.views.inspection.inspection_page import inspection_page
 from regard.views.inspection.picture import Picture
+from regard.views.inspection.sound_view import SoundView
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,6 +108,7 @@ class Inspection(ForcedOutput):
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
     picture: Picture | None = None
+    sound: SoundView | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the inspection for JSON, with six decimals (saliency: six significant digits)."""
@@ -128,13 +130,15 @@ class Inspection(ForcedOutput):
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
+            "graph": self.graph,
             "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
         ready = {name: to_json(value) for name, value in found.items()}
         ready |= {"saliency": self.saliency and self.saliency.as_dict()}
-        return ready | ({"picture": self.picture.as_dict()} if self.picture else {})
+        media = {"picture": self.picture, "sound": self.sound}
+        return ready | {name: one.as_dict() for name, one in media.items() if one}
 
     @names_arguments
     def figure(
@@ -143,7 +147,7 @@ class Inspection(ForcedOutput):
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
         view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
-        gates or tree. layer, head: plot only this layer or attention head (0-based).
+        gates, tree, passes or graph. layer, head: plot only this layer or attention head (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 

@@ -5,7 +5,7 @@ import hashlib
 
 POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
+    "media-src data:; base-uri 'none'; form-action 'none'"
 )
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from regard.views.plots import (
     attention_ideas,
     checkpoints,
+    convolution_plots,
     decay_plot,
     functions,
+    graphs,
+    image_plots,
     masks,
     norm_plots,
     norm_statistics,
@@ -17,8 +20,10 @@ from regard.views.plots import (
     position_ideas,
     position_scores,
     position_table,
+    scene_plot,
     schedule_plot,
     search_plot,
+    sound_plot,
 )
 from regard.views.plots.plot_args import PlotArgs
 
@@ -66,6 +71,11 @@ FIGURES = {
         search_plot.plot_search,
         ("run", "text", "beam"),
     ),
+    "sound": FigureSpec(
+        "a sound: waveform, sliding window and log-mel features, of an example or of a file",
+        sound_plot.plot_sound,
+        ("run",),
+    ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions
     ),
@@ -102,6 +112,10 @@ FIGURES = {
         patterns.plot_patterns,
         ("kinds",),
     ),
+    "graph-attention": FigureSpec(
+        "attention on a graph and on the complete graph, each next to its matrix",
+        graphs.plot_graph_attention,
+    ),
     "attention-scale": FigureSpec(
         "why scores are divided by sqrt(d): scores and largest weights over the width",
         attention_ideas.plot_scale,
@@ -116,6 +130,30 @@ FIGURES = {
     ),
     "convolution": FigureSpec(
         "a convolution as attention with one head per shift", attention_ideas.plot_convolution
+    ),
+    "convolution-sizes": FigureSpec(
+        "stops of a kernel on a grid: stride 1 and 2, with and without padding",
+        convolution_plots.plot_sizes,
+    ),
+    "receptive-fields": FigureSpec(
+        "receptive fields and map sizes of the small image models, layer by layer",
+        convolution_plots.plot_fields,
+    ),
+    "scenes": FigureSpec(
+        "drawn scenes of the built-in data, with captions", scene_plot.plot_scenes
+    ),
+    "image-tensor": FigureSpec(
+        "an image as three channels and as one vector: drawn, or --text FILE",
+        image_plots.plot_tensor,
+        ("text",),
+    ),
+    "feature-maps": FigureSpec(
+        "three filters and their feature maps: of a drawn image, or of --text FILE",
+        image_plots.plot_feature_maps,
+        ("text",),
+    ),
+    "pooling": FigureSpec(
+        "max and mean pooling of a map: before and after", image_plots.plot_pooling, ("text",)
     ),
     "activations": FigureSpec(
         "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)

@@ -11,6 +11,7 @@ from regard.metrics.tables import confusion_names, truncate
 from regard.storage.run_folder import Record, number
 from regard.views.report.curves import LEFT, RIGHT, TOP, Scale, scales, tick_label, ticks
 from regard.views.report.html_parts import DASH, cells, dot, figure, level, section, svg, table
+from regard.views.report.pictures import mistakes_table
 from regard.views.report.score_table import format_score, score_strip
 
 MAX_DOTS = 2000
@@ -34,6 +35,7 @@ def details_section(details: Record) -> str:
         _class_table(details.get("classes") or []),
         _number_table(details.get("numbers") or []),
         _confusion(details.get("confusion") or {}),
+        mistakes_table(details.get("mistakes") or []),
         f'<div class="plots">{plots}</div>' if plots else "",
         style="details",
     )

@@ -9,6 +9,7 @@ from regard.storage.run_folder import Record
 from regard.views.report.curves import run_label
 from regard.views.report.html_parts import note, section, sentences, table
 from regard.views.report.overview import RunSummary
+from regard.views.report.pictures import picture
 from regard.views.report.score_table import task_view
 
 USER = 'dir="auto" translate="no"'  # attributes of elements with data of the user
@@ -138,10 +139,17 @@ def _row(sample: Record, marked: bool) -> str:
     )
     return (
         f'<tr class="{kind}"><td>{sign}</td>'
-        f'<td {USER} data-label="source">{escape(text_of(sample.get("source")))}</td>'
+        f'<td {USER} data-label="source">{_source_cell(sample)}</td>'
         f'<td {USER} data-label="prediction">{text or EMPTY}</td>'
         f'<td data-label="reference"><span {USER}>{expected or EMPTY}</span>{more}</td></tr>'
     )
+
+
+def _source_cell(sample: Record) -> str:
+    """Return the source of a sample as HTML, with its picture, if any."""
+    text = text_of(sample.get("source"))
+    image = picture(sample.get("image"), text)
+    return image + f"<small>{escape(text)}</small>" if image else escape(text)
 
 
 def closest_reference(sample: Record) -> str:

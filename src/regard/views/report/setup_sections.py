@@ -10,6 +10,7 @@ from regard.config.yaml_text import InvalidYaml, parse_yaml
 from regard.core.options import flatten
 from regard.storage.run_folder import Record
 from regard.views.report.html_parts import code, note, section, sentences, table
+from regard.views.report.pictures import label_pictures
 from regard.views.report.zipf import COUNTS
 
 _COLUMNS = re.compile(r"\s{2,}")  # between the columns of a plain-text table
@@ -76,7 +77,7 @@ def check_section(check: Record) -> str:
         elif block:
             parts.append(_block(block))
             block = []
-    return section("Data", *parts, style="data")
+    return section("Data", *parts, label_pictures(check.get("pictures")), style="data")
 
 
 def _block(lines: Sequence[str]) -> str:

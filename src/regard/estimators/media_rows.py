@@ -1,0 +1,92 @@
+"""Conversion of rows to sources in files, such as images: arrays, Pillow images, paths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.core.errors import UserError
+from regard.data.reading.lines import missing_file
+from regard.data.reading.media import MediaFile, Medium, Prepare, change_notes, read_files
+from regard.data.reading.sounds import Sound, from_array
+from regard.data.sources.media import MEDIA
+from regard.inputs.input import Input
+
+
+def media_rows(
+    rows: Sequence[Any], prepare: Prepare, notes: list[str], rate: int | None = None
+) -> list[Any] | None:
+    """Return rows as sources of a medium, such as images; None if they are something else.
+
+    Rows are `Path` objects, names of existing files, or what the medium converts, such as arrays.
+    prepare: reduces a source to what the model reads. notes: list to which what was converted is
+    appended. rate: sampling rate in Hz, if arrays are sounds.
+    """
+    if not len(rows):
+        return None
+    for medium in MEDIA:
+        if _are_files(rows, medium):
+            files = [MediaFile(Path(row), f"example {n}") for n, row in enumerate(rows, 1)]
+            found = read_files(medium, files, prepare, notes)
+            return [found[file.path] for file in files]
+    if rate is not None:
+        return sounds(rows, rate, prepare, notes)
+    for medium in MEDIA:
+        if medium.convert(rows[0], "example 1") is not None:
+            return [_converted(row, number, medium) for number, row in enumerate(rows, 1)]
+    return None
+
+
+def sounds(rows: Sequence[Any], rate: int, prepare: Prepare, notes: list[str]) -> list[Sound]:
+    """Return arrays of samples as sounds of this rate; sounds may have another one."""
+    changes: Counter[str] = Counter()
+    found = []
+    for number, row in enumerate(rows, 1):
+        name = f"example {number}"
+        if isinstance(row, str):
+            raise UserError(f"{name}: {missing_file(row)}", help="pass arrays or names of files")
+        sound = row if isinstance(row, Sound) else from_array(row, rate, name)
+        found.append(prepare(sound, changes))
+    notes += change_notes(changes)
+    return found
+
+
+def _are_files(rows: Sequence[Any], medium: Medium) -> bool:
+    """Return whether rows are paths: `Path` objects, or texts that are all existing files."""
+    if all(isinstance(row, Path) for row in rows):
+        counts = [sum(one.recognizes(str(row)) for row in rows) for one in MEDIA]
+        return medium is MEDIA[counts.index(max(counts))]
+    return all(isinstance(row, str | Path) and medium.has_suffix(str(row)) for row in rows) and all(
+        Path(row).is_file() for row in rows
+    )
+
+
+def _converted(row: Any, number: int, medium: Medium) -> Any:
+    found = medium.convert(row, f"example {number}")
+    if found is None:
+        shown = "a text" if isinstance(row, str) else type(row).__name__
+        raise UserError(
+            f"example {number}: expected an {medium.name} as in example 1, found {shown}"
+        )
+    return found
+
+
+def check_kind(sources: Sequence[Any], reader: Input) -> None:
+    """Raise UserError for files if the model was trained on other sources, and vice versa.
+
+    reader: the fitted input.
+    """
+    if not len(sources):
+        return
+    first, media = sources[0], [medium for medium in MEDIA if isinstance(sources[0], medium.type)]
+    if bool(media) == bool(reader.media):
+        return
+    found = f"{media[0].name}s" if media else "texts" if isinstance(first, str) else "numbers"
+    names = [one for one in sources if isinstance(one, str) and not Path(one).is_file()]
+    hint = f"; {missing_file(names[0])}" if names and not media else ""
+    raise UserError(
+        f"X: expected {reader.plural} as in training, found {found}{hint}",
+        help="" if media else "pass arrays, Pillow images or names of existing files",
+    )
