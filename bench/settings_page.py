@@ -7,7 +7,7 @@ code is 1 if the file is out of date.
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin

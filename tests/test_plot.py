@@ -1,6 +1,7 @@
 """Figures of `regard plot`: each is plotted with the code that trains; misuse is an error."""
 
 import builtins
+import json
 import math
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from regard.cli.main_app import app
 from regard.cli.plot import plot
-from regard.config.configs import CONFIGS
+from regard.config.configs import CONFIGS, TransduceConfig
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
@@ -27,6 +28,8 @@ from regard.views.figures.style import styled
 from regard.views.plots import (
     FIGURES,
     attention_ideas,
+    checkpoints,
+    decay_plot,
     functions,
     masks,
     norm_plots,
@@ -40,6 +43,7 @@ from regard.views.plots import (
 from regard.views.plots.plot_args import PlotArgs
 
 SLOW = ("optimizers", "norm-statistics", "attention-pattern", "performer")
+GENERAL = [name for name, one in FIGURES.items() if name not in SLOW and not one.needs_run]
 
 
 def plot_command(what: str | None, out: Path | None, args: PlotArgs) -> None:
@@ -54,7 +58,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert names == list(FIGURES) and {"schedule", "optimizers", "positions"} <= set(names)
 
 
-@pytest.mark.parametrize("what", [name for name in FIGURES if name not in SLOW])
+@pytest.mark.parametrize("what", GENERAL)
 def test_every_figure_is_plotted(what: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A PNG by itself, next to the user; an SVG where asked; the same twice."""
     monkeypatch.chdir(tmp_path)
@@ -368,3 +372,48 @@ def test_the_error_of_random_features_falls_as_they_grow() -> None:
     inputs = attention_ideas.random_inputs(0.25)
     few, many = (attention_ideas.feature_error(m, *inputs) for m in (16, 256))
     assert few / many == pytest.approx(4.0, rel=0.25)
+
+
+def write_validations(folder: Path, losses: list[float], scores: list[float]) -> Path:
+    """A run folder with these validations, and training steps with scheduled sampling."""
+    folder.mkdir()
+    config = TransduceConfig.model_validate(
+        {"task": {"metric": "exact_match"}, "objective": {"kind": "scheduled", "passes": 2}}
+    )
+    (folder / "config.yaml").write_text(config.dump())
+    lines = [
+        {"kind": "dev", "step": 10 * n, "loss": loss, "scores": {"exact_match": score}}
+        for n, (loss, score) in enumerate(zip(losses, scores, strict=True), 1)
+    ]
+    lines += [
+        {"kind": "train", "step": 5 * n, "loss": 1.0, "own_inputs": 0.1 * n, "wrong_inputs": 0.05}
+        for n in range(1, 4)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_validations_of_a_run(tmp_path: Path) -> None:
+    """The lowest loss comes before the best metric."""
+    run = write_validations(tmp_path / "run", [0.9, 0.5, 0.6], [40.0, 50.0, 60.0])
+    out = tmp_path / "x.svg"
+    plot_command("checkpoints", out, PlotArgs(run=run))
+    assert xml.parse(out).getroot().tag.endswith("svg")
+    (legend,) = checkpoints.plot_checkpoints(PlotArgs(run=run)).legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["lowest loss: step 20", "best metric: step 30"]
+    with pytest.raises(UserError, match="expected a run folder"):
+        plot_command("checkpoints", out, PlotArgs())
+    few = write_validations(tmp_path / "few", [0.9], [40.0])
+    with pytest.raises(UserError, match=r"at least 3 validations .* found 1"):
+        checkpoints.plot_checkpoints(PlotArgs(run=few))
+
+
+def test_own_inputs_of_a_run(tmp_path: Path) -> None:
+    run = write_validations(tmp_path / "run", [0.9], [40.0])
+    (axes,) = decay_plot.plot_decays(PlotArgs(run=run)).axes
+    own, wrong = (line.get_ydata() for line in axes.get_lines())
+    assert list(own) == pytest.approx([0.1, 0.2, 0.3]) and list(wrong) == [0.05] * 3
+    (run / "metrics.jsonl").write_text("")
+    with pytest.raises(UserError, match="has no scheduled sampling"):
+        decay_plot.plot_decays(PlotArgs(run=run))

@@ -15,8 +15,8 @@ from regard.core.errors import UserError, info, note
 from regard.core.files import write_text
 
 VIEWS = (
-    "steps, picture, sound, filters, maps, alignment, cross, decoder, encoder, pooling, saliency, "
-    "gates, tree, graph"
+    "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree, passes, picture, "
+    "filters, maps, sound, graph"
 )
 KINDS = {"--out": PAGE, "--json": INSPECTION, "--png": PNG, "--svg": SVG}
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"

@@ -60,6 +60,8 @@ def plot(
     for word, (name, value) in given.items():
         if value and name not in FIGURES[what].reads:
             raise UserError(f"{word}: not supported for figure {what}")
+    if FIGURES[what].needs_run and run is None:
+        raise UserError(f"plot {what}: expected a run folder", help=f"regard plot {what} RUN")
     path = out or Path(f"{what}.png")
     check_suffix(path)
     check_overwrite("--out", path, FIGURE_FILES[path.suffix.lower()], force)

@@ -44,8 +44,8 @@ def score(
         return _score_pairs(predictor, pairs, folder_of, json_lines, batch_size)
     if "score texts" not in abilities:
         raise UserError(
-            f"{model}: score is only supported for language-model and transduce models, "
-            f"found {task.kind}"
+            f"{model}: score is only supported for language-model and transduce models that "
+            f"write token by token, found {task.kind} with output {predictor.config.model.gives}"
         )
     if source:
         raise UserError(

@@ -65,7 +65,8 @@ def forget(config: BaseModel, keys: Iterator[str] | dict[str, Any]) -> None:
 
 def implied_lines(config: Any) -> list[AutoSetting]:
     """Return the settings of a configuration that followed from others, to print."""
-    kept, found = [], []
+    kept: list[tuple[str, Any]] = []
+    found: list[tuple[str, Any]] = []
     for key in KEYS:
         *path, last = key.split(".")
         part, usual = config, type(config)()

@@ -20,7 +20,8 @@ def changed_search(config: Config, changes: dict[str, Any]) -> Any:
     kind = overrides.get("kind", search.kind)
     if kind not in kinds:
         raise UserError(
-            f"search.kind={kind}: not supported for a {task} model; available: {', '.join(kinds)}"
+            f"search.kind={kind}: not supported for a {task} model that outputs "
+            f"{config.model.gives}; available: {', '.join(kinds)}"
         )
     if kind != search.kind:
         search = _with_limits(search, kinds[kind])
@@ -47,8 +48,9 @@ def _selector(kind: str) -> str:
 
 
 def search_kinds(config: Config) -> dict[str, Any]:
-    """Return the kinds of search of the task, by name."""
-    return {**kinds_of(type(config).model_fields["search"].annotation)}
+    """Return the kinds of search that the model supports, by name."""
+    kinds: dict[str, Any] = kinds_of(type(config).model_fields["search"].annotation)
+    return {name: kind for name, kind in kinds.items() if config.model.gives in kind.takes}
 
 
 def _with_limits(search: Any, kind: Any) -> Any:

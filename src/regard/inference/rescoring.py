@@ -86,7 +86,7 @@ def with_scorer(predictor: Predictor, scorer: Predictor, weight: float = 1.0) ->
     Raise UserError if the predictor has no hypotheses, or the other model cannot score them.
     """
     where = f"--rescore {scorer.folder}"
-    if "nbest" not in predictor.abilities or not predictor.task.writes_text:
+    if "nbest" not in predictor.abilities or not predictor.task.reads_source:
         raise UserError(f"{where}: not supported for task {predictor.task.kind}")
     if not SCORES & scorer.abilities:
         kind = f"{scorer.task.kind} model with output {scorer.config.model.gives}"

@@ -19,6 +19,10 @@ def with_shortlist(predictor: Predictor, file: bool | str | Path) -> Predictor:
     task: Any = predictor.task
     if not task.exportable:
         raise UserError(f"shortlist: only supported for task transduce, found {task.kind}")
+    if (gives := predictor.config.model.gives) != "steps":
+        raise UserError(
+            f"shortlist: expected a model that decodes token by token, this one outputs {gives}"
+        )
     if predictor.module is None:
         name = predictor.engine.name
         raise UserError(f"shortlist: not supported by engine {name}", help="use --engine torch")

@@ -156,7 +156,8 @@ class EncoderDecoderOptions(SourceModelOptions):
         own = {"kind": own} if isinstance(own, str) else own
         if not isinstance(own, dict):
             return
-        for kind, part in kinds_of(cls.model_fields["decoder"].annotation).items():
+        kinds: dict[str, Any] = kinds_of(cls.model_fields["decoder"].annotation)
+        for kind, part in kinds.items():
             fits = set(own) <= set(part.model_fields)
             if fits and own.get("kind", kind) == kind:
                 for settings, gives in part.ways(own):

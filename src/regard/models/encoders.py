@@ -85,8 +85,8 @@ class SourceModelOptions(ModelOptions):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
-            options = default_frontend(stats.source, self.encoder)
             encoder: Any = self.encoder
+            options = default_frontend(stats.source, encoder)
             if problem := incompatibility(options, encoder):
                 if encoder.needs:
                     needs = " and ".join(sorted(encoder.needs)).replace("grid", "images")

@@ -71,5 +71,5 @@ class FastFramesModel:
 def encoded(model: Any, encode: Any, source: Padded) -> Padded:
     """Return the output of the fast encoder `encode`, or of the modules if there is none."""
     if encode is not None:
-        return encode(source)  # type: ignore[no-any-return]
-    return model.encoder(model.frontend(source))  # type: ignore[no-any-return]
+        return encode(source)
+    return model.encoder(model.frontend(source))

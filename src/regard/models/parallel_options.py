@@ -51,6 +51,7 @@ class FrameOptions(NetworkOptions):
 class NoDecoderOptions(FrameOptions):
     """Options of models without a decoder: an output layer on the encoder, for CTC."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[str] = "frames"
     model_class: ClassVar[Any] = FramesModel
     kind: Literal["none"] = "none"
@@ -196,7 +197,7 @@ def pairs_of(corpus: Corpus) -> PairCorpus | None:
 
 
 def repeats(rows: Ragged) -> np.ndarray:
-    """Return how often a token of each row (N,) equals the one before it."""
+    """Return how often a token of each row (N,) equals the previous token."""
     counts, at = np.zeros(len(rows), np.int64), 0
     for flat in rows.chunks():
         lengths = rows.lengths[at : at + CHUNK_ROWS].astype(np.int64)

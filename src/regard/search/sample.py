@@ -31,11 +31,12 @@ def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hy
     if constraints is not None and any(one.require for one in constraints):
         raise UserError("require: not supported with sampling", help="use beam search")
     limits = raise_limits(limits, options.min_length, constraints)
-    if request.indices:
+    if source.data.is_floating_point():  # not tokens
         sentences = [[index] for index in request.indices]
     else:
-        rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
-        sentences = [ids[:length] for ids, length in rows]
+        rows = zip(source.data.flatten(1).tolist(), source.mask.sum(1).tolist(), strict=True)
+        width = source.data[0, 0].numel()
+        sentences = [ids[: width * length] for ids, length in rows]
     uniform = uniforms(options.seed, sentences, request.nbest, int(limits.max()))
     masks = LogitMasks(options.min_length, options.no_repeat_ngram, constraints)
     start, filters = model.start(source), options.filters

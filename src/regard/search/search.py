@@ -34,7 +34,7 @@ class SearchRequest:
     limits: maximum tokens per output (B,), EOS included; None for labels.
     prompts: token ids of prompts of equal length.
     indices: one per prompt. The random numbers for a prompt depend on its index and the seed.
-    Those for a source depend on its index, if set, otherwise on its token ids.
+    Those for a source depend on its token ids, or, if it has none, on its index.
     context: maximum context length of a language model.
     on_step: callback after each step, which may cancel the search.
     """

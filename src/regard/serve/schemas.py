@@ -24,6 +24,7 @@ def _to_int(value: Any) -> Any:
 
 
 INT64_END = 2**63
+OMITTED: Any = None  # default of a field that must not be null
 EXAMPLE_PNG = (  # one black pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
@@ -83,13 +84,13 @@ class PredictRequest(ModelRequest):
 
     model_config = ConfigDict(json_schema_extra=_either("texts", "inputs"))
     texts: list[StrictStr] = Field(
-        None,
+        OMITTED,
         min_length=1,
         description="input texts, each in the format of one line of an input file",
         examples=[["attention"]],
     )
     inputs: list[FileSchema] = Field(
-        None, min_length=1, description="input files, for models that read images"
+        OMITTED, min_length=1, description="input files, for models that read images"
     )
     nbest: Count = Field(1, ge=1, description="predictions per text")
     constraints: list[ConstraintsSchema] | None = Field(
@@ -104,8 +105,8 @@ class SourceRequest(ModelRequest):
     """A request with one source: either `text` or `input`."""
 
     model_config = ConfigDict(json_schema_extra=_either("text", "input"))
-    text: StrictStr = Field(None, description="input text", examples=["attention"])
-    input: FileSchema = Field(None, description="input file, for models that read images")
+    text: StrictStr = Field(OMITTED, description="input text", examples=["attention"])
+    input: FileSchema = Field(OMITTED, description="input file, for models that read images")
 
 
 class StreamRequest(SourceRequest):

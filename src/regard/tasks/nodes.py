@@ -46,6 +46,7 @@ class NodeTask(TagTask):
     source: GraphInput
     unit = "graphs"
     by_line = True
+    writes_text = False
     empty_prediction = None
     usage_hint = "regard predict {run} NODE"
 

@@ -1,6 +1,6 @@
 """The task of sequence tagging: one tag per word. Its options are in `tag.py`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,8 @@ class TagTask(Task):
     @staticmethod
     def to_source(value: Any, number: int = 1) -> tuple[str, ...]:
         """Return the words of a sentence; a text is split at whitespace."""
+        if not isinstance(value, Iterable):
+            raise UserError(f"example {number}: expected a string, found {value!r}")
         words = tuple(map(str, value.split() if isinstance(value, str) else value))
         if not words:
             raise UserError(f"example {number}: expected a sentence, found no words")

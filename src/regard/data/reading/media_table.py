@@ -32,7 +32,7 @@ MIN_FILES = 0.5  # fraction of these rows
 def file_medium(path: str, names: Names, media: Sequence[Medium]) -> Medium | None:
     """Return the medium of the files in the source column of a table; None for other columns.
 
-    A column has files if its header says so and most of its values have a suffix of the medium. If
+    A column has files if its header is known and most of its values have a suffix of the medium. If
     the user chose a column with another header, most of its values must also be existing files.
     So texts that look like file names stay texts. names: columns that the user passed.
     """
@@ -103,7 +103,7 @@ def locate(line: str, table: str) -> Path:
 
 def read_table(pairs: Pairs, medium: Medium, prepare: Prepare) -> Pairs:
     """Return the pairs of a table with the sources in the files that it names."""
-    files = {}
+    files: dict[Path, MediaFile] = {}
     for pair in pairs.pairs:
         where = f"{pairs.path} line {pair.line}"
         if not pair.source.strip():

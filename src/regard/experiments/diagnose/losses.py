@@ -42,7 +42,7 @@ def loss_statistics(subject: DiagnosedRun) -> Statistics:
 def labels_of(batch: Batch) -> Tensor | None:
     """Return the reference labels (N,) of a batch; None for numbers and multi-label data."""
     if batch.target is not None:
-        return batch.target.data[batch.target.mask]
+        return batch.target.data[labeled(batch)]
     return batch.labels if batch.labels is not None and batch.labels.dim() == 1 else None
 
 
@@ -98,9 +98,15 @@ def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
         return None
     scores: Tensor = model(batch).logits
     if scores.dim() == 3:  # a label for each position
-        assert batch.target is not None
-        scores = scores[batch.target.mask]
+        scores = scores[labeled(batch)]
     return scores
+
+
+def labeled(batch: Batch) -> Tensor:
+    """Return the mask (B, S) of positions with a label, or of all target tokens."""
+    assert batch.target is not None
+    mask, weight = batch.target.mask, batch.weight
+    return mask if weight is None or weight.dim() < 2 else mask & (weight > 0)
 
 
 def accuracy_of(model: nn.Module, batches: Sequence[Batch]) -> float | None:

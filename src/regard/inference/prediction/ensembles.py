@@ -19,6 +19,12 @@ def build_ensemble(predictor: Predictor, others: dict[str, Predictor]) -> Predic
                 f"--ensemble {name}: only sequence-to-sequence models with engine torch can be "
                 "ensembled"
             )
+        if (gives := other.config.model.gives) != "steps":
+            raise UserError(
+                f"--ensemble {name}: expected a model that decodes token by token, this one "
+                f"outputs {gives}",
+                help="use --rescore MODEL to combine a parallel decoder with another model",
+            )
         if not _same_vocabularies(predictor.task, other.task):
             raise UserError(
                 f"--ensemble {name}: its vocabularies differ from those of {predictor.folder}",

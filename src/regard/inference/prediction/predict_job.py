@@ -120,8 +120,10 @@ class PredictJob:
     def count(self) -> int | None:
         """Return the number of sources; None if counting is impossible or slow."""
         path = self.options.input
-        if self.options.texts or self.named:
-            return len(self.options.texts or self.named.names)
+        if self.options.texts:
+            return len(self.options.texts)
+        if self.named is not None:
+            return len(self.named.names)
         short = is_regular_file(path) and os.path.getsize(path) <= MAX_COUNTED
         return count_lines(path) if short and self.predictor.task.by_line else None
 

@@ -25,7 +25,7 @@ class PredictOptions:
     texts: sources on the command line; if empty, `input` is read ("-": stdin). input_json: whether
     input lines are JSON objects with a source and its own constraints. constraints: constraints on
     all predictions. search: search options by name. settings: search options as
-    "search.key=value". ensemble: folders of further models, averaged with the first. rescore:
+    "search.key=value". ensemble: folders of further models, averaged with the first. rescore: the
     folder of a model that ranks the hypotheses, with its weight. columns: source and target column
     of tagger files. graph: tables of nodes and edges to predict, if it has edges. shard: "K/N".
     force: overwrite the output file, and discard partial output.
@@ -72,9 +72,10 @@ class PredictOptions:
         special = self.input_json or format.alignment or format.alternatives > 0
         if special or self.constraints != Constraints():
             if "constraints" not in abilities:
+                kind = f"found {task.kind} with output {predictor.config.model.gives}"
                 raise UserError(
                     "--prefix, --require, --ban, --input-json, --alternatives, --alignments: only "
-                    "supported for task transduce"
+                    f"supported for task transduce with a decoder that writes token by token, {kind}"
                 )
             task.encode_constraints(self.constraints)
         if self.graph.edges and (self.texts or self.input_json):

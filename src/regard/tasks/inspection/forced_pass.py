@@ -73,10 +73,10 @@ class ForcedOutput:
     """The output that an inspection explains, with source, probabilities and search tree.
 
     forced: whether the user passed the target (forced decoding). inputs: tokens read by the
-    decoder. truncated: whether the output reached the length limit. tree: the search tree, ready
-    for JSON. graph: nodes and edges of a graph, ready for JSON. search: the steps of a search that
-    decodes in parallel, ready for JSON. own: the model's own output next to a given target. notes:
-    remarks for the user, such as what is missing and why.
+    decoder. truncated: whether the output reached the length limit. tree: the search tree, search:
+    the steps of a search that decodes in parallel, graph: nodes and edges of a graph, all ready for
+    JSON. own: the model's own output next to a given target. notes: remarks for the user, such as
+    what is missing and why.
     """
 
     source: TokenizedText

@@ -10,6 +10,7 @@ from regard.views.figures.style import FAINT, new_figure, styled
 from regard.views.inspection.figure_gates import plot_gates
 from regard.views.inspection.figure_graph import plot_graph
 from regard.views.inspection.figure_maps import grid_size, plot_grid, plot_large
+from regard.views.inspection.figure_passes import plot_search_steps
 from regard.views.inspection.figure_picture import plot_filters, plot_maps, plot_picture
 from regard.views.inspection.figure_sound import plot_sound
 from regard.views.inspection.figure_steps import plot_steps, steps_per_row, steps_size
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
     from regard.views.inspection.figure_maps import Canvas
 
-VIEWS = (
-    *("steps", "picture", "sound", "graph", "filters", "maps", "alignment", *PARTS),
-    *("saliency", "gates", "tree"),
+VIEWS: tuple[str, ...] = (
+    *("steps", "alignment", *PARTS, "saliency", "gates", "tree", "passes"),
+    *("picture", "filters", "maps", "sound", "graph"),
 )
 LAYERED = (*PARTS, "gates", "picture", "maps", "graph")  # views of which one layer can be plotted
 MAX_TITLE = 200  # characters of source and of target
@@ -68,6 +69,7 @@ def available_views(inspection: dict[str, Any]) -> list[str]:
         "gates": bool(inspection["gates"]),
         "tree": bool(inspection["tree"]),
         "graph": bool(inspection.get("graph")),
+        "passes": bool(inspection.get("search")),
     }
     return [view for view in VIEWS if has[view]]
 
@@ -117,6 +119,8 @@ def _plot(
         return plot_search_tree(title, inspection["tree"], fonts)
     if view == "graph" or (view is None and inspection.get("graph")):
         return plot_graph(title, inspection, layer, head, fonts)
+    if view == "passes":
+        return plot_search_steps(title, inspection, fonts)
     if view == "gates":
         return plot_gates(title, inspection, layer, fonts)
     if view == "alignment":
@@ -166,6 +170,10 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
         yield from (step["token"], *(name for name, _ in step.get("alternatives", [])))
     if inspection.get("graph"):
         yield from (*inspection["graph"]["nodes"], *inspection["graph"]["labels"])
+    search = inspection.get("search") or {}
+    yield from (one["token"] or "" for one in search.get("frames", []))
+    yield from (one["token"] for tokens in search.get("passes", []) for one in tokens)
+    yield from (one["text"] for one in search.get("lengths", []))
     if inspection["tree"]:
         yield from (node["token"] for node in inspection["tree"]["nodes"])
 

@@ -31,6 +31,19 @@ def print_summary(inspection: dict[str, Any], more: str) -> None:
     console.print(Text(more, "dim"))
 
 
+def _search_lines(search: dict[str, Any]) -> list[str]:
+    """Return the lengths and passes of mask-predict, or the frames of CTC."""
+    lines = [
+        f"length {one['length']}: p {one['probability']:.3f}, {one['text']}"
+        for one in search.get("lengths", [])
+        if one["probability"] is not None
+    ]
+    for number, tokens in enumerate(search.get("passes", []), 1):
+        shown = [f"[{one['token']}]" if one["written"] else one["token"] for one in tokens]
+        lines.append(f"pass {number}: {' '.join(shown)}")
+    return lines
+
+
 def _escape(text: str) -> str:
     """Return a text on one line, with control characters escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -101,6 +114,7 @@ def _lines(inspection: dict[str, Any]) -> list[str]:
         same = tree["best"] == tree["greedy"]
         greedy = "same output" if same else f"{tree['greedy']} (score {scores['greedy']:.4f})"
         lines.append(f"greedy search: {greedy}")
+    lines += _search_lines(inspection.get("search") or {})
     if inspection["truncated"]:
         lines.append("warning: output truncated at the length limit")
     if inspection["unknown_tokens"]:

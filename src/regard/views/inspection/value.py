@@ -146,8 +146,9 @@ class Inspection(ForcedOutput):
     ) -> "Figure":
         """Return a matplotlib figure of one view; by default, the output and its attention.
 
-        view: steps, picture, filters, maps, alignment, cross, decoder, encoder, pooling, saliency,
-        gates, tree or graph. layer, head: plot only this layer or attention head (0-based).
+        view: steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tree, passes,
+        picture, filters, maps, sound or graph. layer, head: plot only this layer or attention head
+        (0-based).
         """
         return plot_view(self.as_dict(), view, layer, head)
 

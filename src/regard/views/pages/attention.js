@@ -156,7 +156,7 @@
       left.replaceChildren(...[made.grid, key].filter(Boolean));
     };
     const control = orders(group, state, list);
-    body.replaceChildren(make("p", {class: "lead"}, regard.say(`attention.${group.part}`)),
+    body.replaceChildren(make("p", {class: "lead"}, regard.say(`attention.${group.part === "decoder" && data.search ? "parallel" : group.part}`)),
       ...(control ? [control] : []),
       make("div", {class: everything.length > 1 ? "attention" : "attention single"}, left, large));
     list();

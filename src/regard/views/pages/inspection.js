@@ -2,7 +2,7 @@
 // All views of one inspection, rendered into an element and linked with each other.
 //
 // Stable attributes (for tests and for embedding pages), all inside the given element:
-//   section[data-part=tokens|picture|sound|attention|tree|saliency|gates|notes]   each view
+//   section[data-part=tokens|picture|sound|attention|passes|tree|saliency|gates|notes]   each view
 //   [data-step=N]               output token N, a button (aria-pressed); [data-read=N] source token N
 //   [data-panel=step]           the selected token: its probability and alternatives
 //   [data-tab=encoder|decoder|cross|pooling]                            tabs (aria-selected)
@@ -82,6 +82,7 @@
     ["picture", Boolean(data.picture), regard.picture],
     ["sound", Boolean(data.sound), regard.sound],
     ["attention", data.attention.length > 0, regard.attention],
+    ["passes", Boolean(data.search), regard.passes],
     ["tree", data.tree && data.tree.nodes.length > 0, regard.tree],
     ["saliency", Boolean(data.saliency), regard.saliency],
     ["gates", data.gates.length > 0, regard.gates],

@@ -15,6 +15,7 @@ SCRIPTS = (
     "map.js",
     "lines.js",
     "tokens.js",
+    "passes.js",
     "picture.js",
     "sound.js",
     "head.js",

@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure of `regard plot`. about: description. reads: the `PlotArgs` that `plot` uses."""
+    """A figure of `regard plot`. about: description. reads: the `PlotArgs` that `plot` uses.
+
+    needs_run: whether it shows a run, instead of something general.
+    """
 
     about: str
     plot: Callable[[PlotArgs], "Figure"]
     reads: tuple[str, ...] = ()
+    needs_run: bool = False
 
 
 FIGURES = {
@@ -55,6 +59,7 @@ FIGURES = {
         "dev loss and metric of RUN over its validations, and one against the other",
         checkpoints.plot_checkpoints,
         ("run",),
+        needs_run=True,
     ),
     "optimizers": FigureSpec(
         "optimizer paths on a ravine, a saddle and the Rosenbrock function",

@@ -19,10 +19,7 @@ Line = list[tuple[float, float]]
 
 def plot_checkpoints(args: PlotArgs) -> "Figure":
     """Plot dev loss and metric over steps with their best points, and one against the other."""
-    if args.run is None:
-        raise UserError(
-            "plot checkpoints: expected a run folder", help="regard plot checkpoints RUN"
-        )
+    assert args.run is not None
     metric = read_config(args.run).task.metric
     records = [one for one in read_folder(args.run).dev if number(one.get("loss")) is not None]
     losses, scores = points(records, "loss"), points(records, "scores", metric)

@@ -49,7 +49,8 @@ def plot_tensor(args: PlotArgs) -> "Figure":
     height, width, channels = pixels.shape
     text = f"An image as a tensor: {height} x {width} x {channels}"
     figure = new_figure(8.6, 4.4, f"{text}, and as a vector of {pixels.size:,} values")
-    upper, lower = figure.subfigures(2, 1, height_ratios=(2.1, 1))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.1, 1))
+    upper, lower = parts
     axes = panels(upper, 1, 1 + channels)
     show_pixels(axes[0], pixels)
     axes[0].set_title("image")

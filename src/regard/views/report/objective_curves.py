@@ -1,5 +1,7 @@
 """Curves of what an objective reports besides its loss, and where loss and metric disagree."""
 
+from html import escape
+
 from regard.metrics.metric_names import best_of
 from regard.storage.run_folder import RunFolder, points
 from regard.views.report.curves import Series, plot_curves
@@ -51,5 +53,5 @@ def disagreement(run: RunFolder, metric: str, label: str) -> str:
     if lowest == best:
         return ""
     return note(
-        f"The dev loss is lowest at step {lowest:,.0f}; {label} is best at step {best:,.0f}."
+        f"The dev loss is lowest at step {lowest:,.0f}; {escape(label)} is best at step {best:,.0f}."
     )

@@ -1,0 +1,112 @@
+"""The web UI with a model of images: choose, draw, inspect; accessible, in both languages."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import regard
+from regard.core.png import encode_png
+
+from .conftest import Served, Tab
+from .steps import part, wait_for_result
+from .test_accessibility import both_themes, violations
+
+SIDE = 8
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]) -> Path:
+    """Return a folder with a classifier of bright and dark images, and the PNG file `a.png`."""
+    folder, rng = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    pixels = (rng.integers(0, 100, (60, SIDE, SIDE)) + 150 * labels[:, None, None]).astype(np.uint8)
+    names = np.array(["dark", "bright"])
+    np.savez(folder / "data.npz", images=pixels, labels=names[labels])
+    (folder / "a.png").write_bytes(encode_png(np.full((24, 24, 1), 230, np.uint8)))
+    said = command(
+        *("train", folder / "data.npz", "--task", "classify", "--steps", "40"),
+        *("--out", folder / "run", "--set", "model.encoder.kind=cnn"),
+        *("--set", "model.pooling=attention"),
+    )
+    assert said.code == 0, said.err
+    return folder
+
+
+@pytest.fixture(scope="module")
+def image_server(images: Path) -> Iterator[Served]:
+    """Serve the classifier of images."""
+    surroundings = os.environ | {"PYTHONPATH": str(Path(regard.__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", "serve", f"bright={images / 'run'}", "--port", "0"],
+        env=surroundings,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield Served(process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+def choose(page: Page, file: Path) -> None:
+    """Choose a file and wait for its prediction."""
+    expect(page.locator("#files")).to_be_visible()
+    page.locator("#file").set_input_files(file)
+    wait_for_result(page)
+
+
+@both_themes
+def test_an_image_is_predicted_and_inspected(
+    tab: Tab, image_server: Served, images: Path, theme: str
+) -> None:
+    page = tab(image_server.address, color_scheme=theme)
+    choose(page, images / "a.png")
+    expect(part(page, "text")).to_have_text("bright")
+    expect(page.locator("#text")).to_be_hidden()
+    expect(part(page, "probabilities").locator("li")).to_have_count(2)
+    about = page.locator("[data-role=file]")
+    expect(about).to_contain_text("24 × 24 resized to 8 × 8, grayscale")
+    page.locator("#inspect").click()
+    expect(page.locator("[data-picture=frame]")).to_be_visible()
+    for view in ("none", "saliency", "class", "attention"):
+        page.locator(f"[data-overlay={view}]").click()
+        expect(page.locator("[data-picture=frame]")).to_have_attribute(
+            "aria-label", re.compile(".")
+        )
+    expect(page.locator("[data-tiles=filters] canvas").first).to_be_visible()
+    assert violations(page) == []
+
+
+def test_a_drawing_is_predicted_in_chinese(tab: Tab, image_server: Served, images: Path) -> None:
+    page = tab(image_server.address)
+    choose(page, images / "a.png")
+    page.locator("[data-language=zh]").click()
+    expect(page.locator("#text-label")).to_have_text("输入图像")
+    page.locator(".draw summary").click()
+    box = page.locator(".pen").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 120, box["y"] + 90, steps=4)
+    page.mouse.up()
+    expect(page.locator("[data-role=file]")).to_contain_text("绘图 1")
+    wait_for_result(page)
+
+
+def test_a_broken_image_is_named(tab: Tab, image_server: Served, tmp_path: Path) -> None:
+    page = tab(image_server.address)
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no image")
+    expect(page.locator("#files")).to_be_visible()
+    page.locator("#file").set_input_files(broken)
+    expect(page.locator("#files [role=alert]")).to_contain_text("broken.png")
