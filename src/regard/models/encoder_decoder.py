@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
