@@ -38,13 +38,9 @@ from regard.views.figures.style import COLORS, new_figure, panels, save, styled
 OBJECTIVES = {
     "cross_entropy": ["objective.kind=cross_entropy"],
     "scheduled": ["objective.kind=scheduled"],
-    "scheduled, 0.9": ["objective.kind=scheduled", "objective.decay.final=0.9"],
+    "scheduled, 0.75": ["objective.kind=scheduled", "objective.decay.final=0.75"],
     "scheduled, half": ["objective.kind=scheduled", "objective.decay.final=0.5"],
-    "scheduled, passes": [
-        "objective.kind=scheduled",
-        "objective.decay.final=0.9",
-        "objective.passes=2",
-    ],
+    "scheduled, two passes": ["objective.kind=scheduled", "objective.passes=2"],
     "scheduled, argmax": ["objective.kind=scheduled", "objective.mix=argmax"],
 }
 DISTANCES = 5

@@ -145,7 +145,7 @@ def test_optimizers_are_plotted(tmp_path: Path) -> None:
 def test_the_tree_of_a_search() -> None:
     """Greedily a, c, the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
     request = SearchRequest(pad([[5]]), torch.tensor([5]))
-    best, found = Beam(beam=2, length_penalty=0).explain(search_plot.ToyModel(), request)
+    best, found, _ = Beam(beam=2, length_penalty=0).explain(search_plot.ToyModel(), request)
     assert found is not None and (*best.tokens, EOS) == found.best
     a, b, c = search_plot.A, search_plot.B, search_plot.C
     assert found.greedy == (a, c, EOS) and found.best == (b, EOS)

@@ -29,7 +29,7 @@ BATCH = Batch(pad([[A, EOS], [B, EOS]]), pad([[*one, EOS] for one in TRUE]))
 
 
 class Table(nn.Module):
-    """A bigram model per source: the logits of a token depend on the one before. After two tokens
+    """A bigram model per source: the logits of a token depend on the previous one. After two tokens
     only EOS follows, so `ALL` are all outputs."""
 
     def __init__(self) -> None:

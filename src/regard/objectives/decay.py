@@ -13,7 +13,7 @@ class Decay(Options):
 
     kind: str
     final: float = Field(
-        0.75, ge=0, le=1, description="probability of the true token at the end of the run"
+        0.9, ge=0, le=1, description="probability of the true token at the end of the run"
     )
 
     def probability(self, progress: float) -> float:

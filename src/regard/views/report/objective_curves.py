@@ -53,5 +53,6 @@ def disagreement(run: RunFolder, metric: str, label: str) -> str:
     if lowest == best:
         return ""
     return note(
-        f"The dev loss is lowest at step {lowest:,.0f}; {escape(label)} is best at step {best:,.0f}."
+        f"The dev loss is lowest at step {lowest:,.0f}; "
+        f"{escape(label)} is best at step {best:,.0f}."
     )
