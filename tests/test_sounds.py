@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from regard.core.errors import UserError
+from regard.data.checks.check_sounds import sound_stats
 from regard.data.reading.sound_files import declared_samples, decode_sound, read_sound
-from regard.data.reading.sounds import Sound, from_array
+from regard.data.reading.sounds import Sound, Speaker, from_array
+from regard.data.sources.open import DataSpec
 from regard.inputs import fit_input
 from regard.inputs.sound_options import Sounds
+from regard.tasks.classify_options import ClassifyOptions
 
 soundfile = pytest.importorskip("soundfile")
 SAMPLES = (np.sin(np.arange(1600) / 3) * 9000).astype(np.int16)
@@ -206,16 +209,56 @@ def test_arrays_need_a_rate() -> None:
         from_array(SAMPLES, None, "example 1")
 
 
-@pytest.mark.parametrize("normalize", ["global", "speaker"])
-def test_statistics_of_the_training_set(normalize: str) -> None:
-    """Over all windows of all recordings; a recording without a speaker is one of its own."""
+def test_statistics_of_the_training_set() -> None:
+    """Over all windows of all recordings."""
     sources = [sound(0.3), sound(0.1)]
-    made, _ = fit_input(Sounds(normalize=normalize), sources, "x", [])
-    rows = [made.analyze(one) for one in sources]
-    scale = made.shape.scale
-    np.testing.assert_allclose(scale[0], np.concatenate(rows).mean(0), rtol=1e-4)
-    np.testing.assert_allclose(scale[1], np.concatenate(rows).std(0), rtol=1e-3)
-    if normalize == "speaker":
-        row = made.encode(sources).row(0).astype(np.float32)
-        np.testing.assert_allclose(row.mean(0), scale[0], atol=0.02)
-        np.testing.assert_allclose(row.std(0), scale[1], atol=0.02)
+    made, _ = fit_input(Sounds(normalize="global"), sources, "x", [])
+    rows = np.concatenate([made.analyze(one) for one in sources])
+    np.testing.assert_allclose(made.shape.scale[0], rows.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(made.shape.scale[1], rows.std(0), rtol=1e-3)
+
+
+def test_statistics_of_speakers() -> None:
+    """All recordings of a speaker get the mean and deviation of the training set."""
+    loud, faint = Speaker("loud"), Speaker("faint")
+    for speaker, level in ((loud, 9000), (faint, 90)):
+        for seed in range(2):
+            values = np.random.default_rng(seed).integers(-level, level, 2400, np.int16)
+            speaker.sounds.append(Sound(values, 8000, "a", speaker))
+    sources = [*loud.sounds, *faint.sounds]
+    made, _ = fit_input(Sounds(normalize="speaker"), sources, "x", [])
+    encoded = made.encode(sources)
+    for first in (0, 2):
+        rows = np.concatenate([encoded.row(first), encoded.row(first + 1)]).astype(np.float64)
+        np.testing.assert_allclose(rows.mean(0), made.shape.scale[0], atol=0.02)
+        np.testing.assert_allclose(rows.std(0), made.shape.scale[1], atol=0.02)
+    with pytest.raises(UserError, match="the data has no speakers"):
+        fit_input(Sounds(normalize="speaker"), [sound(0.1)], "x", [])
+
+
+def test_a_column_of_speakers(tmp_path: Path) -> None:
+    for index, value in enumerate((SAMPLES, SAMPLES[:900], SAMPLES[:800])):
+        (tmp_path / f"{index}.wav").write_bytes(wav(value))
+    table = tmp_path / "t.tsv"
+    table.write_text("file\tlabel\tvoice\n0.wav\ta\tAnn\n1.wav\tb\tBo\n2.wav\ta\tAnn\n")
+    columns = {"source_column": "file", "target_column": "label"}
+    pairs = ClassifyOptions().read(DataSpec(str(table), **columns, speaker_column="voice"))
+    assert [pair.source.speaker.name for pair in pairs.pairs] == ["Ann", "Bo", "Ann"]
+    assert pairs.pairs[0].source.speaker.sounds == [pairs.pairs[0].source, pairs.pairs[2].source]
+    assert "2 speakers (--speaker-column voice)" in pairs.notes
+    found = sound_stats([pair.source for pair in pairs.pairs], [pairs.pairs[0].source])
+    assert found.speakers == {"Ann": 3, "Bo": 1} and found.overlap == 1
+    assert found.seconds == [0.1, 0.113, 0.2]
+    assert any(
+        "speakers of the dev set also occur in train: Ann" in one for one in found.warnings()
+    )
+
+
+def test_checks_of_sounds() -> None:
+    quiet = Sound((SAMPLES // 100).astype(np.int16), 8000, "quiet")
+    clipped = Sound(np.clip(SAMPLES.astype(int) * 9, -32768, 32767).astype(np.int16), 8000, "clip")
+    found = sound_stats([quiet, clipped, sound(31, 1000), sound(0.1), sound(0.1, 8000)], [])
+    assert (found.quiet, found.first_quiet) == (1, "quiet")
+    assert (found.clipped, found.first_clipped) == (1, "clip")
+    assert (found.long, found.first_long) == (1, "31.wav")
+    assert found.rates == {8000: 3, 1000: 1}
