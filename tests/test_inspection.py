@@ -268,3 +268,21 @@ def test_what_is_an_error(
 def test_an_estimator_without_a_model() -> None:
     with pytest.raises(regard.UserError, match="not fitted"):
         regard.inspect(regard.Transducer(), "abc")
+
+
+def test_own_output_next_to_a_given_target(reverser: Any) -> None:
+    """Up to the first difference the true token is as probable as when it is forced."""
+    own = regard.inspect(reverser, "abc")
+    assert own.own == ()
+    written = [step.token for step in own.steps]
+    target = f"{own.target.text[0]}{own.target.text[0] * 3}"
+    found = regard.inspect(reverser, "abc", target=target)
+    assert [one.token for one in found.own][: len(written)] == written[: len(found.own)]
+    differs = [o.token != step.token for o, step in zip(found.own, found.steps, strict=True)]
+    first = differs.index(True)
+    assert first > 0
+    for one, step in list(zip(found.own, found.steps, strict=True))[: first + 1]:
+        assert one.probability == pytest.approx(step.probability, abs=1e-4)
+    assert found.as_dict()["own"][0].keys() == {"token", "probability"}
+    ended = found.own[len(written) :]
+    assert all(one.token == "" and one.probability is None for one in ended)

@@ -1,4 +1,4 @@
-"""What parallel decoders do not support is refused by name, before anything is computed."""
+"""What parallel decoders do not support is an error that names it, before anything is computed."""
 
 from pathlib import Path
 from typing import Any

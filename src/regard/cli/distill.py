@@ -103,7 +103,7 @@ def distill(
         )
 
 
-def _examples(predictor: Any, files: tuple[str | None, ...], **split: str | None) -> list[Any]:
+def _examples(predictor: Any, files: tuple[Any, ...], **split: Any) -> list[Any]:
     """Return the distinct sources of the data, with their references."""
     from regard.data.sources.open import DataSpec, open_test
     from regard.storage.run_files import trained_columns

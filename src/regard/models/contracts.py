@@ -64,7 +64,7 @@ class NetworkOptions(Options):
         """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
         known = type(self).model_fields
         sizes = {s: getattr(self, s) for s in ("layers", "heads", "width") if s in known}
-        found = {"part": name, "kind": self.kind, **self.features, **sizes}
+        found: dict[str, Any] = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 
     @property

@@ -34,7 +34,9 @@ class ScheduledSampling(CrossEntropy):
 
     takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["scheduled"] = "scheduled"  # type: ignore[assignment]
-    decay: AnyDecay = LinearDecay()
+    decay: AnyDecay = Field(
+        LinearDecay(), description="how the probability of the true token decays over the run"
+    )
     passes: int | None = Field(
         None,
         ge=0,

@@ -61,8 +61,11 @@ class NodeTask(TagTask):
 
     def corpus(self, pairs: Sequence[Pair]) -> NodeCorpus:  # type: ignore[override]
         """Return the graphs as tensors. Unknown labels do not count in the loss."""
-        ids: dict[str | None, int] = {**self.tag_ids, None: -1}
-        target = [[ids.get(label, -1) for label in self.of_graph(pair)] for pair in pairs]
+        ids = self.tag_ids
+        target = [
+            [-1 if label is None else ids.get(label, -1) for label in self.of_graph(pair)]
+            for pair in pairs
+        ]
         return NodeCorpus(self.source.encode([pair.source for pair in pairs]), Ragged.of(target))
 
     @staticmethod

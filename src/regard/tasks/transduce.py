@@ -167,8 +167,10 @@ class TransduceTask(SequenceDecoding, Task):
         self, metric: str, outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
     ) -> list[float]:
         """Return the reward of each output, given as token ids, for training on a metric."""
-        texts = ([self.target.decode(ids) for ids in side] for side in (outputs, references))
-        return metrics.rewards(metric, *texts, self.target.metric_tokens)
+        found, expected = (
+            [self.target.decode(ids) for ids in side] for side in (outputs, references)
+        )
+        return metrics.rewards(metric, found, expected, self.target.metric_tokens)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -75,7 +75,8 @@ class PredictOptions:
                 kind = f"found {task.kind} with output {predictor.config.model.gives}"
                 raise UserError(
                     "--prefix, --require, --ban, --input-json, --alternatives, --alignments: only "
-                    f"supported for task transduce with a decoder that writes token by token, {kind}"
+                    "supported for task transduce with a decoder that writes token by token, "
+                    f"{kind}"
                 )
             task.encode_constraints(self.constraints)
         if self.graph.edges and (self.texts or self.input_json):

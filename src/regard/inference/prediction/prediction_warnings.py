@@ -78,8 +78,8 @@ class PredictionWarnings:
                 "characters that the training data does not have were read as: "
                 f"{', '.join(changes)}{more}"
             )
-        for change, count in self.converted.items():
-            info(f"{change}: {count:,}")
+        for change, times in self.converted.items():
+            info(f"{change}: {times:,}")
         if self.num_truncated:
             warn(f"{_count(self.num_truncated, 'prediction')} truncated at the maximum length")
 
