@@ -10,6 +10,7 @@
   const files = new Map(); // name → {file, image}; image: a canvas or bitmap, null for other files
 
   app.readsFiles = (model) => Boolean(model.reads?.media?.length);
+  app.fileKind = (model) => (app.isSoundModel(model) ? "sound" : "files"); // in keys of words
   const isImageModel = (model) => model.reads?.height > 0;
 
   function toBase64(bytes) {
