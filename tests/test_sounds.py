@@ -134,6 +134,7 @@ def flac_with_count(count: int) -> bytes:
         (flac_with_count(1 << 35), "recording of 34,359,738,368 samples: expected at most"),
         (flac_with_count(1 << 25), "(corrupted or )?truncated FLAC file"),
         (b"OggS" + b"\0" * 99, "corrupted or truncated OGG file"),
+        (coded("WAV", "FLOAT", np.full(900, np.nan)), "expected finite samples, found NaN"),
     ],
 )
 def test_bad_files_are_errors_with_a_reason(data: bytes, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Check sounds before training: durations, rates, silence, clipping, speakers and copies."""
+"""Check sounds before training: durations, rates, quiet and clipped ones, speakers and copies."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def decode_sound(
         changes[f"sounds named {suffix(name)}, read as {found.name}"] += 1
     values = _wav(data, name) if found.name == "WAV" else None
     rate, blocks, channels = values or _decoded(data, name, found)
-    parts = [_mono(block) for block in blocks]
+    parts = [_mono(block, name) for block in blocks]
     samples = np.concatenate(parts) if parts else np.zeros(0, np.int16)
     if channels > 1:
         changes["stereo or multichannel recordings, channels averaged"] += 1
@@ -153,8 +153,9 @@ def _check_channels(count: int, name: str) -> None:
         raise UserError(f"{name}: {count} channels: expected at most {MAX_CHANNELS}", help=HELP)
 
 
-def _mono(values: np.ndarray) -> np.ndarray:
+def _mono(values: np.ndarray, name: str) -> np.ndarray:
     """Return values (T, C) as 16-bit samples (T,), the mean of the channels."""
+    floats: np.ndarray
     if values.dtype == np.int16 and values.shape[1] == 1:
         return values[:, 0].astype(np.int16)
     if values.dtype == np.uint8:
@@ -163,7 +164,9 @@ def _mono(values: np.ndarray) -> np.ndarray:
         scale = FULL_SCALE if values.dtype == np.int16 else 1 << 31
         floats = values.astype(np.float32) / np.float32(scale)
     else:
-        floats = np.nan_to_num(values.astype(np.float32, copy=False))
+        floats = values.astype(np.float32, copy=False)
+        if not np.isfinite(floats).all():
+            raise UserError(f"{name}: expected finite samples, found NaN or infinity", help=HELP)
     return quantize(floats.mean(1))
 
 

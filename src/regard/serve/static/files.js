@@ -10,6 +10,7 @@
   const files = new Map(); // name → {file, image}; image: a canvas or bitmap, null for other files
 
   app.readsFiles = (model) => Boolean(model.reads?.media?.length);
+  app.fileKind = (model) => (app.isSoundModel(model) ? "sound" : "files"); // in keys of words
   const isImageModel = (model) => model.reads?.height > 0;
 
   function toBase64(bytes) {
@@ -96,13 +97,16 @@
       this.model = model;
       this.chooser.accept = model.reads.media.join(",");
       this.preview = make("canvas", { role: "img", id: "preview", "aria-label": regard.say("app.file.preview"), hidden: true });
+      this.player = make("audio", { controls: true, hidden: true, "aria-label": regard.say("sound.play") });
       this.about = make("p", { class: "muted", data: { role: "file" } });
       this.error = make("p", { class: "bad", role: "alert" });
       this.element.replaceChildren(
         make("div", { class: "file-choose" },
           make("label", { class: "file-button", for: "file" }, regard.say("app.file.choose")), this.chooser,
-          make("span", { class: "muted" }, regard.say("app.file.drop"))),
-        this.preview, this.about, this.error,
+          make("span", { class: "muted" }, regard.say(app.isSoundModel(model) ? "app.sound.drop" : "app.file.drop")),
+          ...(app.isSoundModel(model) && app.canRecord()
+            ? [app.recordButton(model, (file) => this.take(file), (text) => { this.error.textContent = text; })] : [])),
+        this.preview, this.player, this.about, this.error,
         ...(isImageModel(model) && model.reads.channels === 1 ? [this.drawing()] : []));
       this.drawPreview();
     }
@@ -112,6 +116,7 @@
       const found = files.get(this.name);
       this.preview.hidden = !found?.image;
       this.about.textContent = this.name;
+      app.playFile(this.player, app.isSoundModel(this.model) ? found : null);
       if (!found?.image || !isImageModel(this.model)) return;
       const { height, width, channels } = this.model.reads;
       const pixels = convert(found.image, this.model.reads);

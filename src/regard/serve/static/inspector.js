@@ -27,7 +27,7 @@
       const { task, name, capabilities } = this.pane.model;
       const isSupported = capabilities.includes("inspect");
       this.button = app.button("app.inspector.run", () => this.run(), { id: "inspect", disabled: !isSupported });
-      const about = app.readsFiles(this.pane.model) ? "app.inspector.files" : task === "transduce" ? "app.inspector.about" : "app.inspector.labels";
+      const about = app.readsFiles(this.pane.model) ? `app.inspector.${app.fileKind(this.pane.model)}` : task === "transduce" ? "app.inspector.about" : "app.inspector.labels";
       const target = make("label", { class: "target" },
         make("span", {}, regard.say("app.inspector.target")), this.target);
       this.element.replaceChildren(

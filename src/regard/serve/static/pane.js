@@ -53,7 +53,7 @@
   // Returns what a model does, what it was trained on, and its score on the dev set.
   function introduction(model) {
     const { task, training } = model;
-    const does = regard.say(app.readsFiles(model) ? `app.intro.files.${task}` : `app.intro.${task}`);
+    const does = regard.say(app.readsFiles(model) ? `app.intro.${app.fileKind(model)}.${task}` : `app.intro.${task}`);
     if (!training) return does;
     const format = new Intl.NumberFormat(regard.language);
     const { data, examples, dev_examples: held, metric, score, higher_is_better: isHigher } = training;

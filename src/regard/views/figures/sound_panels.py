@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLORMAP = "magma"
+MAX_COLUMNS = 800  # of a waveform
 MEL_TICKS = (100, 300, 1000, 2000, 4000, 8000)  # Hz
+
+
+def envelope(samples: np.ndarray, columns: int = MAX_COLUMNS) -> np.ndarray:
+    """Return minimum and maximum (n, 2) of each of n parts of samples (T,), from -1 to 1."""
+    bounds = np.linspace(0, len(samples), min(columns, len(samples)) + 1).astype(int)[:-1]
+    low, high = np.minimum.reduceat(samples, bounds), np.maximum.reduceat(samples, bounds)
+    return np.round(np.stack([low, high], 1) / 32768, 4)
 
 
 def plot_waveform(axes: "Axes", waveform: np.ndarray, seconds: float) -> None:

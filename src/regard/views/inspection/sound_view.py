@@ -13,8 +13,8 @@ import numpy as np
 
 from regard.inputs.log_mel import band_edges
 from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.views.figures.sound_panels import envelope
 
-MAX_COLUMNS = 800  # of the waveform
 CLIP = 3.0  # standard deviations from the mean at which colors of features are clipped
 
 
@@ -75,13 +75,6 @@ def sound_view(request: InspectionRequest) -> SoundView:
         step=analysis.hop / analysis.rate,
         stride=request.stride,
     )
-
-
-def envelope(samples: np.ndarray, columns: int = MAX_COLUMNS) -> np.ndarray:
-    """Return minimum and maximum (n, 2) of each of n parts of samples (T,), from -1 to 1."""
-    bounds = np.linspace(0, len(samples), min(columns, len(samples)) + 1).astype(int)[:-1]
-    low, high = np.minimum.reduceat(samples, bounds), np.maximum.reduceat(samples, bounds)
-    return np.round(np.stack([low, high], 1) / 32768, 4)
 
 
 def wav_bytes(samples: np.ndarray, rate: int) -> bytes:

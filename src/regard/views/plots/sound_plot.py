@@ -8,9 +8,8 @@ from regard.data.reading.sound_files import read_sound
 from regard.data.reading.sounds import Sound
 from regard.inputs.sound_options import Sounds
 from regard.inputs.sounds import SoundInput
-from regard.views.figures.sound_panels import mark_window, plot_features, plot_waveform
+from regard.views.figures.sound_panels import envelope, mark_window, plot_features, plot_waveform
 from regard.views.figures.style import FAINT, new_figure
-from regard.views.inspection.sound_view import envelope
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
