@@ -132,7 +132,7 @@ def test_pairs_that_do_not_fit_are_named() -> None:
     corpus = PairCorpus(sources, targets)
     for upsample, unfit in ((1, [True, True, True]), (2, [True, False, False])):
         decoder = {"kind": "none", "upsample": upsample}
-        found = EncoderDecoderOptions.model_validate({"decoder": decoder}).unfit(corpus)
+        found = EncoderDecoderOptions.model_validate({"decoder": decoder}).unfit(corpus, "text")
         assert found is not None and found[0].tolist() == unfit
         assert f"upsample={upsample}" in found[1]
 

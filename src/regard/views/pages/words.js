@@ -100,6 +100,7 @@
     "attention.title": "注意力", "attention.heads": "全部注意力头",
     "attention.encoder": "每个源词元（行）对各源词元（列）的注意力。",
     "attention.decoder": "生成每个输出词元（行）之前，解码器对此前词元（列）的注意力。",
+    "attention.parallel": "对输出的每个位置（行），解码器对所有位置（列）的注意力。",
     "attention.cross": "生成每个输出词元（行）时，解码器对各源词元（列）的注意力。",
     "attention.pooling": "注意力池化中各词元的权重。",
     "attention.implied": "隐含矩阵：这种注意力并不计算该矩阵，图中是其结果所对应的权重。",
