@@ -62,7 +62,7 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
     media = {"image": IMAGES[0], "sound": SOUNDS[0]}
-    source = media.get(TOYS[case.toy].reads) or TEXTS.get(case.toy, "abba cab")
+    source = media.get(TOYS[case.toy].reads, TEXTS.get(case.toy, "abba cab"))
     return estimator, regard.inspect(estimator, source, **given)
 
 
