@@ -194,5 +194,5 @@ def test_variants_have_the_scores_they_have_alone() -> None:
 
 def test_settings_of_the_user_are_known() -> None:
     config = load_config(None, ["search.length_penalty=0.75", "training.steps=3"])
-    assert user_settings(config) == {"search.kind", "search.length_penalty", "training.steps"}
+    assert user_settings(config) == {"search.length_penalty", "training.steps"}
     assert user_settings(load_config()) == frozenset()

@@ -20,7 +20,7 @@ from regard.views.inspection import Inspection
 from regard.views.inspection.inspection_page import pack_arrays
 
 from ..unpacking import unpacked
-from .toys import IMAGES, TOYS, Case, built, cases, predictor
+from .toys import IMAGES, SOUNDS, TOYS, Case, built, cases, predictor
 
 TEXTS = {
     "transduce": "abba",
@@ -61,7 +61,8 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
-    source = IMAGES[0] if TOYS[case.toy].reads == "image" else TEXTS.get(case.toy, "abba cab")
+    media = {"image": IMAGES[0], "sound": SOUNDS[0]}
+    source = media.get(TOYS[case.toy].reads, TEXTS.get(case.toy, "abba cab"))
     return estimator, regard.inspect(estimator, source, **given)
 
 
@@ -190,6 +191,7 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     assert bool(found["gates"]) == (gated(case) and seen)
     pictured = TOYS[case.toy].reads == "image"
     assert ("picture" in found) == pictured
+    assert ("sound" in found) == (TOYS[case.toy].reads == "sound")
     if pictured:
         check_picture(found)
     else:

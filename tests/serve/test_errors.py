@@ -86,6 +86,8 @@ def test_content_type(client: TestClient) -> None:
         ({"beem": 5}, "beem"),
         ({"beem": None}, "beem"),
         ({"kind": "magic"}, "magic"),
+        ({"kind": "ctc"}, "outputs steps; available: beam, sample"),
+        ({"kind": "refine"}, "outputs steps; available: beam, sample"),
         ({"temperature": 0.5}, "sample"),
         ({"kind": "sample", "temperature": 1e-30}, "temperature"),
         ({"kind": "sample", "max_length": 2001}, "at most 2000"),

@@ -1,9 +1,10 @@
 """Search settings of a request: the model's own settings, changed within the server's limits."""
 
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
 from regard.config.configs import Config
+from regard.config.search_changes import search_kinds
 from regard.core.errors import UserError
 from regard.inference.predictor import Predictor
 from regard.serve.api_errors import MAX_SHOWN, shorten
@@ -55,9 +56,7 @@ def max_values(settings: ServeSettings) -> dict[str, float]:
 
 def search_classes(config: Config) -> list[Any]:
     """Return the search classes that a model supports, first the one in its configuration."""
-    annotation: Any = type(config).model_fields["search"].annotation
-    classes = list(get_args(annotation) or (annotation,))
-    return sorted(classes, key=lambda one: one is not type(config.search))
+    return sorted(search_kinds(config).values(), key=lambda one: one is not type(config.search))
 
 
 def search_class_schema(search_class: Any, settings: ServeSettings) -> dict[str, Any]:

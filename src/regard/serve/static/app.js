@@ -3,8 +3,8 @@
 // Hooks for tests. Ids: text, run (its data-busy is "true" while it runs), compare, examples,
 // count, notice, key-form, api-key, panes, difference, copies, inspector, inspect, target,
 // inspection, history-open, history, history-clear, history-close, switches, status. A pane is
-// [data-pane=a|b] with [data-role=model|intro|sample|about|settings|reset|stats|error|prediction|text|tokens|
-// alternatives|nbest|probabilities|unknown|truncated|score|latency|prefix]; a token is
+// [data-pane=a|b] with [data-role=model|intro|sample|about|settings|reset|stats|error|prediction|
+// text|tokens|alternatives|nbest|probabilities|unknown|truncated|score|latency|prefix]; a token is
 // [data-position=N], an alternative button.option[data-token], a setting [data-setting=beam], a
 // copy button [data-copy=text|link|curl|python|regard] and its text [data-role=code]; the retry
 // button is [data-role=retry].
@@ -18,7 +18,9 @@
 
   function state() {
     return {
-      text: reads() && !app.hasFile($("text").value) ? "" : $("text").value, compare: page.compare, target: page.inspector.target.value,
+      text: reads() && !app.hasFile($("text").value) ? "" : $("text").value,
+      compare: page.compare,
+      target: page.inspector.target.value,
       panes: page.panes.map((pane) => pane.value),
     };
   }
@@ -77,19 +79,7 @@
   }
 
   function drawCopyButtons() {
-    app.copyButtons($("copies"), () => {
-      const each = (write) => () => activePanes()
-        .map((pane) => write(app.predictRequest($("text").value, pane.value, pane.model))).join("\n");
-      const texts = () => activePanes().map((pane) => pane.result?.prediction.text ?? "").join("\n");
-      const link = () => new URL(app.fragment(state()), location.href).href;
-      return [
-        ["text", regard.say("app.copy.text"), texts],
-        ...(reads() ? [] : [["link", regard.say("app.copy.link"), link]]),
-        ["curl", "curl", each((body) => `${app.curlCommand("predict", body)}\n`)],
-        ["python", "Python (urllib)", each((body) => app.urllibCode("predict", body))],
-        ...(reads() ? [] : [["regard", "Python (regard)", each(app.regardCode)]]),
-      ];
-    });
+    app.copyButtons($("copies"), () => app.copyFormats($("text").value, activePanes(), () => app.fragment(state())));
   }
 
   function setCompare(on) {

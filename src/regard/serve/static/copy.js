@@ -84,6 +84,22 @@ for prediction in model.predict_detailed(${args.join(", ")}):
     } catch { return false; }
   };
 
+  // What can be copied of the results of panes, for copyButtons. fragment: () => that of a link.
+  app.copyFormats = (text, panes, fragment) => {
+    const each = (write) => () => panes
+      .map((pane) => write(app.predictRequest(text, pane.value, pane.model))).join("\n");
+    const texts = () => panes.map((pane) => pane.result?.prediction.text ?? "").join("\n");
+    const link = () => new URL(fragment(), location.href).href;
+    const reads = app.readsFiles(panes[0].model);
+    return [
+      ["text", regard.say("app.copy.text"), texts],
+      ...(reads ? [] : [["link", regard.say("app.copy.link"), link]]),
+      ["curl", "curl", each((body) => `${app.curlCommand("predict", body)}\n`)],
+      ["python", "Python (urllib)", each((body) => app.urllibCode("predict", body))],
+      ...(reads ? [] : [["regard", "Python (regard)", each(app.regardCode)]]),
+    ];
+  };
+
   // Buttons that copy a text and show it. getFormats returns [[name, label, () => text]].
   app.copyButtons = (element, getFormats) => {
     const box = make("div", { class: "copied" });
