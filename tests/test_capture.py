@@ -212,7 +212,7 @@ def test_what_was_not_seen(model: Any, source: Padded) -> None:
     assert "decoder.cross" not in captured.attention
     with pytest.raises(UserError, match=r"help: use captured.hidden\['encoder.layers.0'\]"):
         captured["encoder.layers.0"]
-    assert repr(captured) == "Capture(modules with attention: 6, hidden: 4, gates: 0, inputs: 2)"
+    assert repr(captured) == "Capture(modules with attention: 6, hidden: 4, inputs: 2)"
     with pytest.raises(UserError, match="no gradients were recorded"):
         captured.saliency(logits.sum())
     with regard.capture(model) as captured:

@@ -55,7 +55,7 @@ def test_inputs_without_lines(command: Command, classifier: Path) -> None:
     said = command("predict", classifier, "--input", folder)
     expected = [f"new/{kind}/{n}.png\t{kind}" for kind in ("cat", "dog") for n in (0, 1)]
     assert lines(said) == expected
-    assert "skipped: 1 file that are no images: notes.txt" in said.err
+    assert "skipped: 1 file of other kinds: notes.txt" in said.err
     shards = [
         command("predict", classifier, "--input", folder, "--shard", f"{k}/3") for k in (1, 2, 3)
     ]

@@ -98,7 +98,7 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
         (
             ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
             "model.encoder.positions",
-            "transformer",
+            "transformer and kind=cnn",
         ),
         (
             ["training.optimizer.kind=adam", "training.optimizer.centered=true"],
@@ -411,7 +411,8 @@ def test_a_recipe_that_is_not_there() -> None:
     ("setting", "kind"),
     [
         ("model.encoder.cell=gru", "recurrent"),
-        ("model.encoder.heads=2", "transformer"),
+        ("model.encoder.heads=2", "transformer"),  # a graph attention network has heads as well
+        ("model.encoder.output_heads=2", "gat"),
         ("model.encoder.width=8", "auto"),
     ],
 )

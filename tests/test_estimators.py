@@ -45,7 +45,7 @@ def test_the_constructor_only_stores() -> None:
     model = Transducer(budget="3m", seed=4, settings={"no.such": "key"}, recipe="nowhere")
     assert model.get_params() == {
         **{"budget": "3m", "steps": None, "epochs": None, "seed": 4, "recipe": "nowhere"},
-        **{"settings": {"no.such": "key"}, "out": None, "verbose": False},
+        **{"settings": {"no.such": "key"}, "out": None, "verbose": False, "rate": None},
     }
     assert repr(model) == (
         "Transducer(budget='3m', seed=4, recipe='nowhere', settings={'no.such': 'key'})"

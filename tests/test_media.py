@@ -150,7 +150,7 @@ def test_other_files_are_counted(tmp_path: Path) -> None:
     assert found.notes == [
         "read as a folder by class: 11 images (10 .png, 1 without suffix) in 3 classes",
         "skipped: 1 file outside of class folders: list.txt",
-        "skipped: 2 files that are no images: cat/._0.png, cat/notes.md",
+        "skipped: 2 files of other kinds: cat/._0.png, cat/notes.md",
         "skipped: 1 folder without images: empty",
         "warning: classes with one image, which cannot be in both the training and the dev set: "
         "bird",

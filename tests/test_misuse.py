@@ -84,7 +84,8 @@ def test_one_example_with_a_dev_file_can_be_used(
         (["no/where.tsv"], "no/where.tsv: no such file; the folder no does not exist"),
         (
             ["revers"],
-            "revers: neither a file nor a built-in dataset (g2p, reverse, copy, sort, dates)",
+            "revers: neither a file nor a built-in dataset (g2p, reverse, copy, sort, dates, "
+            "scenes, communities)",
         ),
         (["revers"], "did you mean reverse?"),
         (["."], "."),

@@ -89,7 +89,8 @@ def test_every_argument_exists() -> None:
 # Modules that only commands use: they read files, write folders, or print.
 COMMANDS_ONLY = re.compile(
     r"cli|serve|experiments|inference/prediction|exchange/(importing|export/(int8|__init))|"
-    r"views/(plots|figures|report)|storage/export_folder|"
+    r"views/(description|plots|figures|report)|storage/export_folder|"
+    r"inference/rescoring|tasks/labeled_data|"
     r"training/(resume|train_folder|display|session|checkpoint|start)|"
     r"data/(sources|reading/(?!read\.py))|core/(parallel|argument_names)"
 )

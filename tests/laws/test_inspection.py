@@ -201,6 +201,7 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     assert bool(found["gates"]) == (gated(case) and seen)
     pictured = TOYS[case.toy].reads == "image"
     assert ("picture" in found) == pictured
+    assert ("sound" in found) == (TOYS[case.toy].reads == "sound")
     if pictured:
         check_picture(found)
     else:

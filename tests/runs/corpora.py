@@ -2,6 +2,9 @@
 
 import random
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 PEOPLE, PLACES = ("Anna", "Ben", "Carla", "Dora"), ("Rome", "Ulm", "Bonn", "Oslo")
 VERBS, REST = ("sees", "likes", "knows"), ("the", "old", "green", "house", "tree", "dog")
@@ -112,3 +115,32 @@ def write(task: str, folder: Path) -> tuple[Path, Path]:
     for path, count, seed in zip(paths, (120, 30), (1, 2), strict=True):
         path.write_text(text(count, seed), "utf-8")
     return paths
+
+
+def reads(config: Any, part: str) -> bool:
+    """Whether a model is for images (part `grid`) or graphs (part `edges`)."""
+    encoder = getattr(config.model, "encoder", None)
+    frontend = getattr(config.model, "frontend", None)
+    attends = getattr(getattr(encoder, "attention", None), "supports", None)
+    return (
+        part in getattr(encoder, "needs", ())
+        or getattr(frontend, "reads", "") == {"grid": "image", "edges": "graph"}[part]
+        or (part == "edges" and getattr(attends, "edges", False))
+    )
+
+
+def drawn(path: Path, count: int) -> Path:
+    """Images of 28 x 28 pixels with a label each."""
+    images = np.random.default_rng(count).integers(0, 256, (count, 28, 28), np.uint8)
+    np.savez(path, images=images, labels=np.arange(count) % 3)
+    return path
+
+
+def write_for(config: Any, folder: Path) -> tuple[str | Path, ...]:
+    """Write data that the model of a configuration reads; return the words for `train`."""
+    if reads(config, "edges"):
+        return ("communities",)
+    if reads(config, "grid"):
+        return drawn(folder / "train.npz", 70), "--dev", drawn(folder / "dev.npz", 9)
+    train, dev = write(config.task.kind, folder)
+    return train, "--dev", dev

@@ -153,7 +153,8 @@ DataFile = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), images (folder by class, "
-        'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates).',
+        'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates, '
+        "scenes, communities).",
         callback=check_file,
     ),
 ]

@@ -133,7 +133,7 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     """Return the tree with a `kind` in each section without one.
 
     The added kind is the default or, if the default lacks one of the settings, the only kind that
-    has all of them.
+    has all of them. Kinds for special inputs count only if no other has them.
     """
     if not isinstance(tree, dict):
         return tree
@@ -146,6 +146,7 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
         if kinds:
             fitting = [k for k, model in kinds.items() if set(value) <= set(model.model_fields)]
             default = getattr(field.default, "kind", None)
+            fitting = [k for k in fitting if not getattr(kinds[k], "is_special", False)] or fitting
             only = fitting[0] if len(fitting) == 1 and default not in fitting else default
             value = value if only is None else {"kind": only, **value}
             part = kinds.get(str(value.get("kind")), part)

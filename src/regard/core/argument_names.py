@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 # Options with an argument of the same name, in `fit`, `predict`, `load`, `inspect` or `figure`.
 SAME_NAME = (
-    *("beam", "engine", "epochs", "head", "init-from", "layer", "max-tokens", "quantize"),
+    *("beam", "edges", "engine", "epochs", "head", "init-from", "layer", "max-tokens", "quantize"),
     *("shortlist", "steps", "unlabeled", "view"),
 )
 PHRASES = {  # texts about files or commands, and the same advice for a caller in Python
@@ -23,6 +23,9 @@ PHRASES = {  # texts about files or commands, and the same advice for a caller i
     "--task language-model": "a LanguageModel with",
     "choose the column with --target-column": "pass the labels as y",
     "check --target-column and the dev file": "check y and dev",
+    "pass --speaker-column COLUMN, or use": "use",
+    "a table of nodes with --edges FILE": "features of nodes with edges",
+    "new nodes as a table with --edges": "features of new nodes with edges",
     "regard train DATA --task tag|classify|transduce --init-from MODEL": "pass it as init_from to "
     "fit of a Tagger, Classifier or Transducer",
 }

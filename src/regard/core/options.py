@@ -33,10 +33,13 @@ class Options(BaseModel):
     accepts the name of a kind: `norm: rms` means `norm: {kind: rms}`.
     exports: engines other than torch that can run this component (None: no restriction).
     is_auto: whether this kind is a placeholder, to be replaced by an automatic choice.
+    is_special: whether this kind is for special inputs, such as graphs. A setting that it shares
+    with one other kind chooses the other.
     """
 
     exports: ClassVar[frozenset[str] | None] = None
     is_auto: ClassVar[bool] = False
+    is_special: ClassVar[bool] = False
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     @model_validator(mode="before")

@@ -67,8 +67,9 @@ def _converted(row: Any, number: int, medium: Medium) -> Any:
     found = medium.convert(row, f"example {number}")
     if found is None:
         shown = "a text" if isinstance(row, str) else type(row).__name__
+        article = "an" if medium.name[0] in "aeiou" else "a"
         raise UserError(
-            f"example {number}: expected an {medium.name} as in example 1, found {shown}"
+            f"example {number}: expected {article} {medium.name} as in example 1, found {shown}"
         )
     return found
 

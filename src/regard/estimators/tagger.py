@@ -126,6 +126,7 @@ class Tagger(Estimator):
 
         X, y: sentences and tags, or pairs X. For graphs: X is None, and y has a label or None per
         node; with edges, X has the features of another graph. batch_size: sentences per batch.
+        search: search options by name.
         """
         if self._graph(None if edges is None else X, edges) is None:
             return super().evaluate(X, y, batch_size, **search)

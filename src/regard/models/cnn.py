@@ -63,6 +63,7 @@ class CnnEncoder(nn.Module):
 class CnnEncoderOptions(EncoderOptions):
     """Options of a convolutional network, a list of blocks."""
 
+    is_special: ClassVar[bool] = True
     direct: ClassVar[bool] = True
     kind: Literal["cnn"] = "cnn"
     width: int | None = Field(None, gt=0, description="output channels of the last block")

@@ -63,7 +63,8 @@ class NetworkOptions(Options):
     def describe(self, name: str) -> dict[str, Any]:
         """Return kind, features and sizes of the network. name: `encoder` or `decoder`."""
         known = type(self).model_fields
-        sizes = {s: getattr(self, s) for s in ("layers", "heads", "width") if s in known}
+        names = [str(size) for size in ("layers", "heads", "width") if size in known]
+        sizes = {name: getattr(self, name) for name in names}
         found: dict[str, Any] = {"part": name, "kind": self.kind, **self.features, **sizes}
         return {key: value for key, value in found.items() if value}
 

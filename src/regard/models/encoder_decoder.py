@@ -201,7 +201,10 @@ class EncoderDecoderOptions(SourceModelOptions):
             return {}
         return {
             "encoder": ("cnn", "images"),
-            "decoder": ("transformer", "attends to the cells of an image"),
+            "decoder": (
+                "recurrent",
+                "short captions: an LSTM with attention learns from fewer updates",
+            ),
         }
 
     def default_width(self, stats: DataStats) -> int:

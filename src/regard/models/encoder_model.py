@@ -213,7 +213,7 @@ class PooledOptions(SourceModelOptions):
         if stats.vectors:
             return "mlp", "vectors of numbers"
         if stats.frames:
-            return "recurrent", "sounds: a bidirectional GRU over windows"
+            return "recurrent", "sounds: a bidirectional LSTM over windows"
         return "window", "local phrases determine the label, independent of position"
 
     def default_width(self, stats: DataStats) -> int:

@@ -72,6 +72,7 @@ class GcnEncoder(nn.Module):
 class GraphEncoderOptions(EncoderOptions):
     """Base class of options of encoders that read the edges of a graph."""
 
+    is_special: ClassVar[bool] = True
     default_layers: ClassVar[int] = 2
     default_epochs: ClassVar[float | None] = 200
     default_optimizer: ClassVar[dict[str, Any] | None] = {

@@ -95,6 +95,8 @@ class TransformerOptions(NetworkOptions):
 
     @model_validator(mode="after")
     def _check_order(self) -> "TransformerOptions":
+        if self.causal:  # no such attention is causal, which is an error of its own
+            return self
         if self.attention.supports.edges and self.positions.ordered:
             raise ValueError(
                 f"positions {self.positions.kind} number the positions, but the nodes that "

@@ -132,8 +132,9 @@ class Capture:
 
     def __repr__(self) -> str:
         """Return the number of recorded modules per kind of values."""
-        counts = (f"{kind}: {len(getattr(self, kind))}" for kind in ("attention", *KINDS))
-        return f"Capture(modules with {', '.join(counts)})"
+        counts = {kind: len(getattr(self, kind)) for kind in ("attention", *KINDS)}
+        shown = [f"{kind}: {count}" for kind, count in counts.items() if count]
+        return f"Capture({'modules with ' if shown else 'empty'}{', '.join(shown)})"
 
     def alignment(self) -> Tensor:
         """Return the cross-attention (k*B, T, S) of the last layer, averaged over heads."""

@@ -68,6 +68,7 @@ class TransduceOptions(TaskOptions):
 
     def read(self, spec: DataSpec) -> Pairs:
         """Return the pairs of one or two files. Large files of texts are not loaded into memory."""
+        spec.check_known()
         targets = Targets("texts", DataSpec.read, as_texts)
         if (media := read_media(spec, targets, self.source.prepare)) is not None:
             return media

@@ -127,7 +127,7 @@ def _notes(
         yield f"skipped: {count_noun(len(outside), 'file')} outside of class folders: {names}"
     if others := [path for one in classes for path in one.others]:
         names = show_names("/".join(path.parts[-2:]) for path in others)
-        yield f"skipped: {count_noun(len(others), 'file')} that are no {medium.name}s: {names}"
+        yield f"skipped: {count_noun(len(others), 'file')} of other kinds: {names}"
     if empty := [one.name for one in classes if not one.files]:
         yield f"skipped: {count_noun(len(empty), 'folder')} without {medium.name}s: " + (
             show_names(empty)

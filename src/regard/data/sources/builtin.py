@@ -14,6 +14,7 @@ from regard.core.suggest import did_you_mean
 from regard.data.reading.lines import missing_file
 from regard.data.reading.read import Pair, hash_source
 
+GRAPH = "communities"  # the built-in graph, which is not a list of pairs
 SEED = 1
 GENERATED_SIZES = {"train": 20_000, "dev": 500, "test": 500}
 G2P_SIZES = {"dev": 1_000, "test": 2_000}  # in words
@@ -50,8 +51,9 @@ def builtin(name: str) -> Splits:
 def unknown_data(name: str) -> str:
     """Return the message for a name that is neither a file nor a built-in dataset."""
     file = missing_file(name).removeprefix(f"{name}: no such file")
-    hint = did_you_mean(name.lower(), BUILTIN, file)
-    return f"{name}: neither a file nor a built-in dataset ({', '.join(BUILTIN)}){hint}"
+    known = (*BUILTIN, GRAPH)
+    hint = did_you_mean(name.lower(), known, file)
+    return f"{name}: neither a file nor a built-in dataset ({', '.join(known)}){hint}"
 
 
 def g2p() -> Splits:

@@ -12,8 +12,8 @@ import numpy as np
 
 from regard.data.reading.graph import Bags, Graph
 from regard.data.reading.graphs import GraphData
+from regard.data.sources.builtin import GRAPH
 
-NAME = "communities"
 SEED, GROUPS, SIZE = 1, 4, 60  # nodes per group
 INSIDE, OUTSIDE = 0.08, 0.006  # probability of an edge
 WORDS, OWN, PER_NODE, RATE = 80, 12, 6, 0.3  # vocabulary; words of a group; rate of those
@@ -50,8 +50,8 @@ def communities() -> GraphData:
     features = Bags(np.array([word for row in rows for word in row], np.int64), lengths)
     names = tuple(f"n{i}" for i in range(len(groups)))
     ends = np.array(edges, np.int64).T
-    graph = Graph(NAME, names, features, ends, np.zeros(len(edges), np.int64))
+    graph = Graph(GRAPH, names, features, ends, np.zeros(len(edges), np.int64))
     labels = [f"group{group}" for group in groups]
     none = np.zeros(len(groups), np.int64)
-    notes = [f"{NAME}: a generated graph of {len(groups)} nodes and {len(edges)} edges"]
-    return GraphData(NAME, [graph], labels, splits, list(range(1, len(groups) + 1)), none, notes)
+    notes = [f"{GRAPH}: a generated graph of {len(groups)} nodes and {len(edges)} edges"]
+    return GraphData(GRAPH, [graph], labels, splits, list(range(1, len(groups) + 1)), none, notes)

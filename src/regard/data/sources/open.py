@@ -9,10 +9,8 @@ from regard.core.errors import UserError
 from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.read import Pair, Pairs, read_aligned, read_pairs, split_dev
 from regard.data.reading.splits import keep_split, read_splits, train_and_dev
-from regard.data.sources.builtin import builtin, is_builtin, unknown_data
+from regard.data.sources.builtin import GRAPH, builtin, is_builtin, unknown_data
 from regard.data.sources.open_large import read_large
-
-GRAPH = "communities"  # the built-in graph
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,7 @@ class DataSpec:
             raise UserError(
                 "no data", help="pass a file, a built-in dataset, or --source and --target"
             )
-        if self.data != "-" and not os.path.exists(self.data) and "." not in self.data:
-            raise UserError(unknown_data(self.data))
+        self.check_known()
         return read_pairs(self.data, self.source_column, self.target_column)
 
     def read_large(self) -> Pairs | None:
@@ -113,6 +110,12 @@ class DataSpec:
                 help="pass --edges FILE and --task tag (a label per node), or --task classify "
                 "with --graph-column (a label per graph)",
             )
+
+    def check_known(self) -> None:
+        """Raise UserError if `data` is neither a file nor looks like the name of one."""
+        data = self.data
+        if data and data != "-" and not os.path.exists(data) and "." not in data:
+            raise UserError(unknown_data(data))
 
     def builtin_name(self) -> str | None:
         """Return the name of the built-in dataset; None if `data` is a file or is missing."""

@@ -41,7 +41,7 @@
     "app.intro.files.transduce": ["Describes an image in words.", "用文字描述图像。"],
     "app.intro.sound.classify": ["Assigns a label to a sound.", "为声音分配类别标签。"],
     "app.intro.sound.regress": ["Predicts a number for a sound.", "为声音预测数值。"],
-    "app.intro.sound.transduce": ["Writes the words that are spoken in a sound.", "写出声音中所说的内容。"],
+    "app.intro.sound.transduce": ["Transcribes a sound.", "将声音转写为文字。"],
     "app.inspector.sound": ["The sound, its features, and what counts for each output over time.", "声音、其特征，以及各时刻对每个输出的作用。"],
     "app.inspector.files": ["What counts in the image: saliency, class activation, attention, filters and feature maps.", "图像中起作用的部分：显著性、类激活图、注意力、卷积核和特征图。"],
     "app.empty": ["Enter a text first.", "请先输入文本。"],
