@@ -1,6 +1,6 @@
 """Measure graphs: Cora over seeds, and the time and memory of large random graphs.
 
-    python bench/graphs.py [--parts cora,large,ops] [--seeds 20] [--recipes gcn,gat]
+    python bench/graphs.py [--parts cora,large] [--seeds 20] [--recipes gcn,gat]
 
 Cora is read from REGARD_DATA (default ../shared/data). Large graphs run in processes of their own,
 so that the peak memory is that of the run.

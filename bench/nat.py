@@ -175,12 +175,7 @@ def distill(data: str, minutes: float, pairs: Path) -> Path:
     sources = dict.fromkeys(line.split("\t")[0] for line in pairs.read_text("utf-8").splitlines())
     lines = path.with_suffix(".sources")
     lines.write_text("".join(f"{one}\n" for one in sources), "utf-8")
-    outputs = path.with_suffix(".outputs")
-    regard("predict", teacher, "--input", lines, "--output", outputs, "--beam", 5)
-    found = zip(sources, outputs.read_text("utf-8").splitlines(), strict=True)
-    new = path.with_suffix(".tmp")
-    new.write_text("".join(f"{a}\t{b}\n" for a, b in found if a and b), "utf-8")
-    new.replace(path)
+    regard("distill", teacher, "--input", lines, "--out", path, "--beam", 5)
     return path
 
 

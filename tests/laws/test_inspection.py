@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard.config.load import flatten
+from regard.core.errors import UserError
 from regard.core.options import kinds_of
 from regard.estimators import KINDS, Estimator
 from regard.nn.kernels import Attention
@@ -49,7 +50,9 @@ def covering(toy: str) -> list[Case]:
 
 
 EACH = [case for toy in TOYS if toy != "balanced" for case in covering(toy)]
-SEARCHED = [case for case in EACH if case.toy == "transduce"]
+WRITERS = [case for case in EACH if case.toy == "transduce"]
+SEARCHED = [case for case in WRITERS if case.config().model.gives == "steps"]
+PARALLEL = [case for case in WRITERS if case not in SEARCHED]
 
 
 def estimator_of(case: Case) -> Estimator:
@@ -60,10 +63,16 @@ def estimator_of(case: Case) -> Estimator:
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
     """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
-    given |= {"min_length": 3} if case.toy == "transduce" else {}
+    if case.toy == "transduce":
+        given |= least_length(case)
     media = {"image": IMAGES[0], "sound": SOUNDS[0]}
     source = media.get(TOYS[case.toy].reads, TEXTS.get(case.toy, "abba cab"))
     return estimator, regard.inspect(estimator, source, **given)
+
+
+def least_length(case: Case) -> dict[str, int]:
+    """The setting for several tokens, if its search has it: with CTC the frames decide."""
+    return {"min_length": 3} if "min_length" in type(case.config().search).model_fields else {}
 
 
 SHAPE = Shape(4, 1, causal=False)
@@ -115,7 +124,8 @@ def check_shape(numbers: list[Any], *shape: int) -> None:
     assert torch.tensor(numbers).isfinite().all()
 
 
-def check_attention(found: dict[str, Any], unnormalized: bool) -> None:
+def check_attention(found: dict[str, Any], unnormalized: bool, ahead: bool) -> None:
+    """ahead: whether the decoder sees positions to the right, as parallel decoders do."""
     size = sides(found)
     for one in found["attention"]:
         heads = len(one["heads"])
@@ -132,7 +142,7 @@ def check_attention(found: dict[str, Any], unnormalized: bool) -> None:
         check_shape(one["entropy"], heads)
         assert all(0 <= h <= math.log(weights.shape[2]) + 1e-6 for h in one["entropy"])
         assert len(one["ablation_delta"]) in (0, heads)
-        if one["part"] == "decoder":
+        if one["part"] == "decoder" and not ahead:
             assert torch.equal(weights.triu(1), torch.zeros_like(weights))  # no future
 
 
@@ -184,7 +194,7 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
     assert len(found["steps"]) == len(found["target"]["tokens"]) > 0
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     kinds = values(case, "attention", "cross") | values(case, "kind")
-    check_attention(found, bool(kinds & UNNORMALIZED))
+    check_attention(found, bool(kinds & UNNORMALIZED), case.config().model.gives == "fill")
     check_rest(found)
     seen = "vectors" not in case.toy
     assert bool(found["attention"]) == (attends(case) and seen)
@@ -300,3 +310,15 @@ def total(found: Inspection) -> float:
         math.log(s.probability) if s.probability is not None else s.value or 0.0
         for s in found.steps
     )
+
+
+@pytest.mark.parametrize("case", PARALLEL, ids=lambda case: case.name)
+def test_parallel_models_have_passes_instead_of_a_tree(case: Case) -> None:
+    """Their outputs have no order, so that no target has a probability token by token."""
+    estimator, found = look(case)
+    (answer,) = estimator.predict_detailed([found.source.text], **least_length(case))
+    assert found.tree is None and found.search is not None
+    assert found.target.text == answer.text
+    assert isinstance(estimator, regard.Transducer)
+    with pytest.raises(UserError, match="token by token, this one outputs f"):
+        estimator.log_likelihoods([(found.source.text, "cab")])

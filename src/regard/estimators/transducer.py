@@ -90,6 +90,11 @@ class Transducer(Estimator):
         X, y: sources and targets, or pairs X. batch_size: pairs per batch.
         Each dict has the keys log_probability, perplexity, tokens and token_logprobs.
         """
+        if "score pairs" not in self.predictor_.abilities:
+            raise UserError(
+                "log_likelihoods: expected a model that decodes token by token, this one outputs "
+                f"{self.config_.model.gives}"
+            )
         return [row for row, _ in self.predictor_.score(self._to_pairs(X, y), batch_size)]
 
 
