@@ -130,7 +130,7 @@
 
   // All heads on the left, the selected one on the right.
   const part = (context, group, body) => {
-    const {state, bus} = context;
+    const {data, state, bus} = context;
     const large = make("div", {class: "large", data: {large: "attention"}});
     const left = make("div", {class: "heads-pane"});
     const everything = [...group.heads, ...group.layers.map((layer) => layer.mean), group.all].filter(Boolean);
@@ -156,7 +156,8 @@
       left.replaceChildren(...[made.grid, key].filter(Boolean));
     };
     const control = orders(group, state, list);
-    body.replaceChildren(make("p", {class: "lead"}, regard.say(`attention.${group.part === "decoder" && data.search ? "parallel" : group.part}`)),
+    const lead = group.part === "decoder" && data.search ? "parallel" : group.part;
+    body.replaceChildren(make("p", {class: "lead"}, regard.say(`attention.${lead}`)),
       ...(control ? [control] : []),
       make("div", {class: everything.length > 1 ? "attention" : "attention single"}, left, large));
     list();
