@@ -1,8 +1,8 @@
 """Sums and softmax over the neighbors of each node. Cost and memory grow with the edges.
 
-Products of a sparse matrix in rows (CSR) with vectors replace gathering a vector per edge and adding
-them up, which is slower on a CPU. So edges are sorted by their end node, and no tensor has a vector
-per edge.
+Products of a sparse matrix in rows (CSR) with vectors replace gathering a vector per edge and
+adding them up, which is slower on a CPU. So edges are sorted by their end node, and no tensor has a
+vector per edge.
 
 Shapes: B graphs of a batch with S nodes each, N = B * S nodes, E edges sorted by end node, H heads,
 K head width.
