@@ -91,7 +91,7 @@ def test_a_drawing_is_predicted_in_chinese(tab: Tab, image_server: Served, image
     page = tab(image_server.address)
     choose(page, images / "a.png")
     page.locator("[data-language=zh]").click()
-    expect(page.locator("#text-label")).to_have_text("输入图像")
+    expect(page.locator("#text-label")).to_have_text("输入文件")
     page.locator(".draw summary").click()
     box = page.locator(".pen").bounding_box()
     assert box is not None

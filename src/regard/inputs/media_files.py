@@ -32,5 +32,5 @@ def _folder(folder: str, medium: Medium, parse: Callable[[str], Any]) -> NamedSo
     if others:
         names = show_names(path.name for path in others)
         count = count_noun(len(others), "file")
-        notes.append(f"skipped: {count} that are no {medium.name}s: {names}")
+        notes.append(f"skipped: {count} of other kinds: {names}")
     return NamedSources([str(path) for path in files], parse, notes)
