@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from regard.core.formatting import count_noun, size
 from regard.data.checks.check_frame import MediaStats
+from regard.data.checks.copies import copy_warnings, find_copies
 from regard.data.reading.images import Image
 
 MAX_SIZES = 5  # sizes that the report lists
@@ -56,14 +57,10 @@ class ImageStats(MediaStats):
         if self.constant:
             count = count_noun(self.constant, "constant image")
             found.append(f"{count} (all pixels are equal), first: {self.first_constant}")
-        if self.copies:
-            first, other = self.first_copy
-            count = f"{count_noun(self.copies, 'image')} of train equal to an earlier one"
-            found.append(f"{count}, first: {other} = {first}")
-        if self.overlap:
-            first, other = self.first_overlap
-            count = f"{self.overlap:,} of {self.dev_images:,} dev images"
-            found.append(f"{count} also occur in train (data leakage), first: {other} = {first}")
+        found += copy_warnings(
+            "image",
+            *(self.copies, self.first_copy, self.overlap, self.first_overlap, self.dev_images),
+        )
         return found
 
 
@@ -72,14 +69,7 @@ def image_stats(
 ) -> ImageStats:
     """Return the statistics of images. mean, std: of each channel of the training set."""
     images, held = ({image.name: image for image in some} for some in (train, dev))
-    first: dict[Image, str] = {}
-    copies: list[list[str]] = []
-    for name, image in images.items():
-        if image in first:
-            copies.append([first[image], name])
-        else:
-            first[image] = name
-    overlap = [[first[image], name] for name, image in held.items() if image in first]
+    copies, overlap = find_copies(images, held)
     constant = [image.name for image in images.values() if image.pixels.min() == image.pixels.max()]
     shapes = [image.shape for image in images.values()]
     sizes = Counter(f"{height}x{width}" for height, width, _ in shapes)

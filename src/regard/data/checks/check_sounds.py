@@ -10,6 +10,7 @@ import numpy as np
 
 from regard.core.formatting import count_noun, size
 from regard.data.checks.check_frame import MediaStats
+from regard.data.checks.copies import copy_warnings, find_copies
 from regard.data.reading.sounds import FULL_SCALE, Sound
 
 MAX_LISTED = 5  # rates and speakers that the report lists
@@ -78,14 +79,10 @@ class SoundStats(MediaStats):
         if self.long:
             count = count_noun(self.long, "sound")
             found.append(f"{count} longer than {LONG:g} s, first: {self.first_long}")
-        if self.copies:
-            first, other = self.first_copy
-            count = f"{count_noun(self.copies, 'sound')} of train equal to an earlier one"
-            found.append(f"{count}, first: {other} = {first}")
-        if self.overlap:
-            first, other = self.first_overlap
-            count = f"{self.overlap:,} of {self.dev_sounds:,} dev sounds"
-            found.append(f"{count} also occur in train (data leakage), first: {other} = {first}")
+        found += copy_warnings(
+            "sound",
+            *(self.copies, self.first_copy, self.overlap, self.first_overlap, self.dev_sounds),
+        )
         return [*found, *self._speaker_warnings()]
 
     def _speaker_warnings(self) -> list[str]:
@@ -101,14 +98,8 @@ class SoundStats(MediaStats):
 def sound_stats(train: Sequence[Sound], dev: Sequence[Sound]) -> SoundStats:
     """Return the statistics of sounds."""
     sounds, held = ({sound.name: sound for sound in some} for some in (train, dev))
-    first: dict[bytes, str] = {}
-    copies: list[list[str]] = []
-    for name, sound in sounds.items():
-        if sound.content in first:
-            copies.append([first[sound.content], name])
-        else:
-            first[sound.content] = name
-    overlap = [[first[one.content], name] for name, one in held.items() if one.content in first]
+    contents = ({name: one.content for name, one in some.items()} for some in (sounds, held))
+    copies, overlap = find_copies(*contents)
     every = [*sounds.values(), *held.values()]
     quiet = [sound.name for sound in every if abs(sound.samples.astype(np.int32)).max() < QUIET]
     clipped = [sound.name for sound in every if _is_clipped(sound)]
