@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.patches import Rectangle
-
 from regard.views.figures.fonts import FontSet
 from regard.views.figures.style import COLORS, FAINT, INK, PAPER, new_figure
 
@@ -85,6 +83,8 @@ def _plot_frames(title: str, inspection: dict[str, Any], fonts: FontSet) -> "Fig
 
 def _plot_cell(axes: "Axes", x: int, y: int, name: str, p: float, framed: bool) -> None:
     """Plot a cell with a token; its color is its probability."""
+    from matplotlib.patches import Rectangle
+
     edge = {"edgecolor": COLORS[1], "linewidth": 1.6} if framed else {"edgecolor": PAPER}
     corner = (x - 0.44, y - 0.4)
     axes.add_patch(Rectangle(corner, 0.88, 0.8, facecolor=COLORS[0], alpha=0.06 + 0.4 * p))
