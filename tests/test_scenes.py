@@ -66,6 +66,8 @@ def test_splits_are_disjoint_and_repeat() -> None:
 @pytest.mark.parametrize(("grid", "expected"), [((SIDE, SIDE), True), ((0, 0), False)])
 def test_input_feeding_is_the_default_for_images(grid: tuple[int, int], expected: bool) -> None:
     config = check_config({"model": {"decoder": "recurrent"}}, "test")
-    filled, chosen = fill_defaults(config, DataStats(1000, 9000, 50, False, grid=grid, source="image" if any(grid) else "text"))
+    source = "image" if any(grid) else "text"
+    stats = DataStats(1000, 9000, 50, False, grid=grid, source=source)
+    filled, chosen = fill_defaults(config, stats)
     assert filled.model.decoder.input_feeding is expected
-    assert ("model.decoder.input_feeding" in {one.key for one in chosen}) == expected
+    assert "model.decoder.input_feeding" in {one.key for one in chosen}

@@ -6,7 +6,7 @@ L layers.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting, DerivedSetting
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
@@ -231,19 +230,12 @@ class RecurrentDecoderOptions(RecurrentOptions):
         return super().weights + 3 * self.width**2  # attention and the layer that joins it
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return the default sizes. Bilinear attention learns faster than additive attention."""
-        return super().default_sizes(stats, width) | {"cross": "bilinear"}
-
-    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Yield the default of input feeding too.
+        """Return the default sizes. Bilinear attention learns faster than additive attention.
 
         With images, the decoder must know where it has looked to say where something else is.
         """
-        yield from super().propose(stats, config)
-        if self.input_feeding is None and any(stats.grid):
-            yield AutoSetting("input_feeding", True, "images: it knows where it looked")
-        elif self.input_feeding is None:
-            yield DerivedSetting("input_feeding", False, stats.reason)
+        kinds = {"cross": "bilinear", "input_feeding": any(stats.grid)}
+        return super().default_sizes(stats, width) | kinds
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """Return the decoder. inputs: width of the input vectors, by default `width`."""
