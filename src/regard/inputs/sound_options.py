@@ -104,10 +104,8 @@ class Sounds(InputOptions):
         bands = self.bands or (BANDS if rate <= WIDE_RATE else WIDE_BANDS)
         normalize = self.normalize or ("speaker" if known else "mean")
         made = SoundInput(Analysis(rate, bands, self.window, self.step), normalize)
-        if normalize in ("speaker", "global"):
-            made.mean, made.std = statistics(map(made.analyze, sources))
-        if normalize in ("speaker", "mean"):
-            _, made.std = statistics(map(made.centered, sources))
+        if normalize != "recording":
+            made.mean, made.std = statistics(map(made.features, sources))
         filled = {"rate": rate, "bands": bands, "normalize": normalize}
         return made, self.model_copy(update=filled)
 
@@ -128,7 +126,7 @@ class Sounds(InputOptions):
     def load(self, folder: Path) -> SoundInput:
         path = folder / "input.json"
         rate, bands, window, step, normalize, mean, std = read_fields(path, **FIELDS)
-        means = bands if normalize in ("speaker", "global") else 0
-        if len(mean) != means or len(std) != (0 if normalize == "recording" else bands):
+        expected = 0 if normalize == "recording" else bands
+        if not len(mean) == len(std) == expected:
             raise corrupted(path, "mean and std: expected one number per band")
         return SoundInput(Analysis(rate, bands, window, step), normalize, mean, std)

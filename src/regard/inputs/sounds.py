@@ -27,7 +27,7 @@ class SoundInput(Input):
     """Sounds as log-mel features of windows.
 
     normalize: whose statistics standardize the features. mean, std: (F,), of the training set;
-    empty if the frontend uses those of each recording.
+    empty if each recording is standardized by its own, which the frontend does.
     """
 
     kind = "sound"
@@ -50,7 +50,7 @@ class SoundInput(Input):
 
     @property
     def shape(self) -> InputShape:
-        scale = tuple(self.mean.tolist()), tuple(self.std.tolist())
+        scale = (tuple(self.mean.tolist()), tuple(self.std.tolist())) if len(self.mean) else ()
         return InputShape("sound", self.analysis.bands, scale=scale, rate=self.analysis.rate)
 
     def encode(self, sources: Sequence[Any]) -> Ragged:
@@ -58,27 +58,22 @@ class SoundInput(Input):
 
         Half precision has 3 digits: its rounding changes the power by at most 0.8 %.
         """
-        rows = [self.features(source) for source in sources]
+        rows = [self.features(source).astype(np.float16) for source in sources]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         flat = np.concatenate(rows) if rows else np.zeros((0, self.analysis.bands))
         return Ragged.from_flat(flat.astype(np.float16, copy=False), lengths)
 
     def features(self, source: Any) -> np.ndarray:
-        """Return the features (S, F) of a sound.
+        """Return the features (S, F) of a sound, without the mean of the recording or the speaker.
 
-        If `normalize` is speaker, their mean over the speaker is that of the training set.
+        It is subtracted before augmentation, since at other frequencies it would be another one.
         """
-        if self.normalize == "speaker":
-            return (self.centered(source) + self.mean).astype(np.float16)
-        return self.analyze(source).astype(np.float16)
-
-    def centered(self, source: Any) -> np.ndarray:
-        """Return the features (S, F) without the mean over the recording, or over its speaker."""
         found = self.analyze(source)
-        if self.normalize != "speaker" or source.speaker is None:
-            centered: np.ndarray = found - found.mean(0)
-            return centered
-        return found - self._speaker_mean(source.speaker)
+        if self.normalize == "speaker" and source.speaker is not None:
+            return found - self._speaker_mean(source.speaker)
+        if self.normalize in ("speaker", "mean"):
+            found = found - found.mean(0)
+        return found
 
     def analyze(self, source: Any) -> np.ndarray:
         """Return the log-mel features (S, F) of a sound."""
