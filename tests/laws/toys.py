@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,6 +187,11 @@ def blind(case: Case) -> bool:
 
 def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
+    return list(_all_cases(toy))
+
+
+@cache
+def _all_cases(toy: str) -> list[Case]:
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
     graph = TOYS[toy].reads == "graph"
