@@ -78,7 +78,8 @@ def one_of_each() -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`options`: every tiny transducer; `pair`: one of each pair of kinds; `training`:
     optimizers and schedules."""
-    given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    marks = metafunc.definition.iter_markers("parametrize")
+    given = [name for mark in marks for name in _names(mark.args[0])]
     if "options" in metafunc.fixturenames and "options" not in given:
         metafunc.parametrize("options", MODELS, ids=NAMES)
     if "pair" in metafunc.fixturenames:
@@ -91,6 +92,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "training" in metafunc.fixturenames:
         names = ["-".join(map(str, flatten(tree).values())) for tree in TRAINING]
         metafunc.parametrize("training", TRAINING, ids=names)
+
+
+def _names(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments that a test is parametrized by."""
+    return (given,) if isinstance(given, str) else given
 
 
 @cache

@@ -194,8 +194,7 @@ def test_saved_and_loaded_it_predicts_alike(case: Case, tmp_path: Path) -> None:
 
 
 @of_each_kind
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("smoothing", "weighted"), [(0.0, False), (0.2, True)])
 @torch.no_grad()
 def test_the_loss_is_additive(case: Case, smoothing: float, weighted: bool) -> None:
     run = built(case)

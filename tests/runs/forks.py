@@ -24,7 +24,7 @@ CRASHED = 70
 
 
 class Forks:
-    """Processes that run the same work, each with its rank; when one fails, the others are ended."""
+    """Processes that run the same work, each with its rank; one that fails ends the others."""
 
     def __init__(self, work: Callable[[], None], count: int = 1, **surroundings: str) -> None:
         self.streams = [tempfile.TemporaryFile() for _ in ("out", "err")]  # noqa: SIM115

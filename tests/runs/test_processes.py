@@ -1,7 +1,6 @@
 """Two processes train as one does: the same losses, the same scores, each other's checkpoints."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest

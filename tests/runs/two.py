@@ -121,4 +121,3 @@ def main(folder: Path) -> None:
         if parallel.is_main_process():
             every = {"two": found, "other": other, "unsupported": whole}
             (folder / "two.json").write_text(json.dumps(every))
-
