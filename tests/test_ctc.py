@@ -9,6 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.config.defaults import fill_defaults
+from regard.config.load import check_config
+from regard.core.data_stats import DataStats
 from regard.data.corpus.corpora import PairCorpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Batch, Outputs, Padded, pad

@@ -64,6 +64,38 @@ SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in reversed
 FEW = len([tree for tree in plain_trees(EncoderDecoderOptions) if goes_stepwise(tree)])
 # For laws that take long: without the models that mix choices.
 few = pytest.mark.parametrize("options", MODELS[:FEW], ids=NAMES[:FEW])
+
+
+def _past(model: EncoderDecoderOptions) -> tuple[str, ...]:
+    """The choices that decide what a decoder keeps of earlier tokens."""
+    slots = ("kind", "cell", "attention", "positions", "cross", "input_feeding")
+    return tuple(_word(model.decoder, slot) for slot in slots)
+
+
+PASTS = list({_past(model): number for number, model in reversed([*enumerate(MODELS)])}.values())
+# For laws of what a decoder keeps: each of it once, with the first encoder.
+each_past = pytest.mark.parametrize(
+    "options", [MODELS[n] for n in PASTS], ids=[NAMES[n] for n in PASTS]
+)
+
+
+def _parts_once() -> list[int]:
+    """Models in which each pair of kinds and each choice comes, on whichever side."""
+    met: set[tuple[str, str]] = set()
+    found = []
+    for number, tree in enumerate(TREES):
+        choices = {(key.partition(".")[2] or key, str(v)) for key, v in flatten(tree).items()}
+        choices.add(("kinds", "-".join(tree[side]["kind"] for side in SIDES)))
+        if not choices <= met:
+            met |= choices
+            found.append(number)
+    return found
+
+
+# For laws of files, which do not know the sides.
+each_part = pytest.mark.parametrize(
+    "options", [MODELS[n] for n in _parts_once()], ids=[NAMES[n] for n in _parts_once()]
+)
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
 
 
