@@ -116,7 +116,7 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
         description="classifier and joint: largest difference between target and source length; "
         "eos: number of positions. None: the largest value in the data",
     )
-    upsample: int = Field(  # type: ignore[assignment]
+    upsample: int = Field(
         2, gt=0, description="frames per source position, with length=ctc; outputs cannot be longer"
     )
 
