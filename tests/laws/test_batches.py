@@ -9,7 +9,7 @@ from regard.nn.fast import fast
 
 from .searches import KINDS, Case
 
-CASES, TIMES = 80, 2
+CASES, TIMES = 60, 2
 
 
 @pytest.mark.parametrize("part", range(TIMES))

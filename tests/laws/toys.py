@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from regard.config.configs import CONFIGS
-from regard.config.load import check_config
+from regard.config.load import check_config, flatten
 from regard.core.options import Options
 from regard.data.reading.graph import Graph
 from regard.data.reading.images import Image
@@ -210,6 +210,19 @@ def one_of_each_kind(some: list[Case]) -> list[Case]:
         read = case.model.get("frontend", {}).get("kind")
         first.setdefault((case.toy, case.kind, case.model.get("head"), read), case)
     return list(first.values())
+
+
+def each_choice_once(some: list[Case]) -> list[Case]:
+    """Cases in which each kind of each toy comes, and each choice for one of the toys."""
+    met: set[tuple[str, ...]] = set()
+    found = []
+    for case in some:
+        here = {(key, str(value)) for key, value in flatten(case.model).items()}
+        here.add((case.toy, case.kind, str(case.model.get("head"))))
+        if not here <= met:
+            met |= here
+            found.append(case)
+    return found
 
 
 BUILT: dict[str, Run] = {}
