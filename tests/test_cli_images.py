@@ -179,8 +179,8 @@ def test_sizes_and_conversions(command: Command, classifier: Path) -> None:
     [
         (["train", "pets"], "a folder has classes, but this task needs texts"),
         (["train", "pets", "--task", "regress"], "a folder has classes, but this task needs num"),
-        (["train", "pets", "--task", "tag"], "pets: expected a file, found a folder"),
-        (["train", "pets", "--task", "language-model"], "pets: expected a file, found a folder"),
+        (["train", "pets", "--task", "tag"], "pets: the sources are image files: not supported"),
+        (["train", "pets", "--task", "language-model"], "language-model, which reads plain text"),
         (
             ["train", "pets", "--task", "classify", "--unlabeled", "pets"],
             "not supported for images",

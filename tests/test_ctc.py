@@ -9,6 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.config.defaults import fill_defaults
+from regard.config.load import check_config
+from regard.core.data_stats import DataStats
 from regard.data.corpus.corpora import PairCorpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Batch, Outputs, Padded, pad
@@ -130,11 +133,27 @@ def test_pairs_that_do_not_fit_are_named() -> None:
     targets = Ragged.of([[5, 5, 5], [5, 5, 5], [5, 6, 5, 6]], EOS)
     assert repeats(targets).tolist() == [2, 2, 0]
     corpus = PairCorpus(sources, targets)
-    for upsample, unfit in ((1, [True, True, True]), (2, [True, False, False])):
-        decoder = {"kind": "none", "upsample": upsample}
-        found = EncoderDecoderOptions.model_validate({"decoder": decoder}).unfit(corpus, "text")
+    one, two = [True, True, True], [True, False, False]
+    for source, given, upsample, unfit in (
+        ("text", {"upsample": 1}, 1, one),
+        ("text", {"upsample": 2}, 2, two),
+        ("text", {}, 2, two),
+        ("sound", {}, 1, one),  # a position of its frontend has two windows
+        ("sound", {"upsample": 4}, 4, two),
+    ):
+        decoder = {"kind": "none", **given}
+        found = EncoderDecoderOptions.model_validate({"decoder": decoder}).unfit(corpus, source)
         assert found is not None and found[0].tolist() == unfit
         assert f"upsample={upsample}" in found[1]
+
+
+@pytest.mark.parametrize(("frames", "upsample"), [(False, 2), (True, 1)])
+def test_frames_per_position_follow_from_the_source(frames: bool, upsample: int) -> None:
+    stats = DataStats(100, 4000, 9, False, frames=frames)
+    config, _ = fill_defaults(check_config({"model": {"decoder": "none"}}, "test"), stats)
+    assert config.model.decoder.upsample == upsample
+    given = {"model": {"decoder": {"kind": "none", "upsample": 3}}}
+    assert fill_defaults(check_config(given, "test"), stats)[0].model.decoder.upsample == 3
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -113,6 +113,15 @@ def test_the_rival_of_automatic_settings_is_the_other_kind() -> None:
     assert [key for key, _, _ in other.changes] == ["model.encoder.kind", "model.decoder.kind"]
 
 
+def test_only_settings_that_differ_are_changes() -> None:
+    """Not zeros, which are no larger in the rival."""
+    stats = replace(STATS, frames=True, source="sound", labels=True)
+    config = filled("task.kind=classify", "training.lr=1e-6", stats=stats)
+    assert config.model.frontend.deltas == 0
+    other = choose_rival(config, stats)
+    assert other is not None and [key for key, _, _ in other.changes] == ["training.lr"]
+
+
 @pytest.mark.parametrize(
     ("kind", "setting", "value"),
     [

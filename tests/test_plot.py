@@ -60,11 +60,18 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("what", GENERAL)
 def test_every_figure_is_plotted(what: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """A PNG by itself, next to the user; an SVG where asked; the same twice."""
+    """A PNG by itself, next to the user; the same twice."""
     monkeypatch.chdir(tmp_path)
     plot_command(what, None, PlotArgs())
+    plot_command(what, tmp_path / "again.png", PlotArgs())
     picture = (tmp_path / f"{what}.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) > 5000
+    assert picture == (tmp_path / "again.png").read_bytes()
+
+
+@pytest.mark.parametrize("what", GENERAL[::4])
+def test_a_figure_is_an_svg_where_asked(what: str, tmp_path: Path) -> None:
+    """By any name with this ending, and the same twice."""
     files = [tmp_path / "one.svg", tmp_path / "two.SVG"]
     for path in files:
         plot_command(what, path, PlotArgs())

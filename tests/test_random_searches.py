@@ -13,7 +13,7 @@ from regard.exchange.export import export_model
 from regard.inference.open_engine import open_engine
 from regard.search import Beam, SearchRequest
 
-COUNT = 200  # searches per engine
+COUNT = 100  # searches per engine
 
 
 def random_search(chance: random.Random, ids: range) -> tuple[Beam, SearchRequest]:

@@ -1,4 +1,4 @@
-"""The web UI with a model of images: choose, draw, inspect; accessible, in both languages."""
+"""The web UI with images and sounds: choose, draw, play, inspect; accessible, in two languages."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import corpora
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
@@ -41,11 +42,26 @@ def images(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def image_server(images: Path) -> Iterator[Served]:
-    """Serve the classifier of images."""
+def sounds(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]) -> Path:
+    """Return a folder with a classifier of tones, and the WAV file `0.wav`, which falls."""
+    folder = tmp_path_factory.mktemp("sounds")
+    table = corpora.spoken(folder, 16)
+    said = command(
+        *("train", table, *corpora.SPOKEN, "--task", "classify", "--steps", "25"),
+        *("--out", folder / "run", "--set", "model.encoder.width=16"),
+        *("--set", "model.encoder.layers=1", "--set", "training.lr=0.02"),
+    )
+    assert said.code == 0, said.err
+    return folder
+
+
+@pytest.fixture(scope="module")
+def image_server(images: Path, sounds: Path) -> Iterator[Served]:
+    """Serve the classifiers of images and of sounds."""
     surroundings = os.environ | {"PYTHONPATH": str(Path(regard.__file__).parents[1])}
+    models = (f"bright={images / 'run'}", f"tones={sounds / 'run'}")
     process = subprocess.Popen(
-        [sys.executable, "-m", "regard", "serve", f"bright={images / 'run'}", "--port", "0"],
+        [sys.executable, "-m", "regard", "serve", *models, "--port", "0"],
         env=surroundings,
         stdout=subprocess.PIPE,
         text=True,
@@ -110,3 +126,28 @@ def test_a_broken_image_is_named(tab: Tab, image_server: Served, tmp_path: Path)
     expect(page.locator("#files")).to_be_visible()
     page.locator("#file").set_input_files(broken)
     expect(page.locator("#files [role=alert]")).to_contain_text("broken.png")
+
+
+def test_a_sound_is_played_and_predicted(tab: Tab, image_server: Served, sounds: Path) -> None:
+    page = tab(f"{image_server.address}#model=tones")
+    expect(page.locator("#files")).to_contain_text("or drop a sound here")
+    choose(page, sounds / "0.wav")
+    expect(part(page, "text")).to_have_text("down")
+    expect(page.locator("#files audio")).to_be_visible()
+    expect(page.locator("[data-role=file]")).to_have_text("0.wav")
+    assert violations(page) == []
+    page.locator("#inspect").click()
+    expect(page.locator("#inspection audio")).to_be_visible()
+
+
+@pytest.mark.parametrize("content", [b"no sound", corpora.wav(corpora.tone(True, 0) * 0)])
+def test_a_sound_that_cannot_be_used_is_an_error(
+    tab: Tab, image_server: Served, tmp_path: Path, content: bytes
+) -> None:
+    page = tab(f"{image_server.address}#model=tones")
+    tab.allowed = ("422", "400")
+    (tmp_path / "bad.wav").write_bytes(content)
+    page.locator("#file").set_input_files(tmp_path / "bad.wav")
+    expect(page.locator("[role=alert]:visible").first).to_contain_text(
+        re.compile("expected a sound|the recording is silent")
+    )

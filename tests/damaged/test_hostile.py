@@ -87,12 +87,22 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory, models: Any) -> forked.End:
+    """How the command ends that loads the model before it is changed."""
+    end = forked.run(
+        ["load", str(models("language-model").run)], tmp_path_factory.mktemp("healthy")
+    )
+    assert end.code == 0, end.said
+    return end
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_folder_is_an_error(tmp_path: Path, models: Any, name: str) -> None:
+def test_a_hostile_folder_is_an_error(
+    tmp_path: Path, models: Any, healthy: forked.End, name: str
+) -> None:
     folder = tmp_path / "model"
     shutil.copytree(models("language-model").run, folder)
-    healthy = forked.run(["load", str(folder)], tmp_path)
-    assert healthy.code == 0, healthy.said
     change, message = HOSTILE[name]
     change(folder)
     said = ""

@@ -64,6 +64,38 @@ SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in reversed
 FEW = len([tree for tree in plain_trees(EncoderDecoderOptions) if goes_stepwise(tree)])
 # For laws that take long: without the models that mix choices.
 few = pytest.mark.parametrize("options", MODELS[:FEW], ids=NAMES[:FEW])
+
+
+def _past(model: EncoderDecoderOptions) -> tuple[str, ...]:
+    """The choices that decide what a decoder keeps of earlier tokens."""
+    slots = ("kind", "cell", "attention", "positions", "cross", "input_feeding")
+    return tuple(_word(model.decoder, slot) for slot in slots)
+
+
+PASTS = list({_past(model): number for number, model in reversed([*enumerate(MODELS)])}.values())
+# For laws of what a decoder keeps: each of it once, with the first encoder.
+each_past = pytest.mark.parametrize(
+    "options", [MODELS[n] for n in PASTS], ids=[NAMES[n] for n in PASTS]
+)
+
+
+def _parts_once() -> list[int]:
+    """Models in which each pair of kinds and each choice comes, on whichever side."""
+    met: set[tuple[str, str]] = set()
+    found = []
+    for number, tree in enumerate(TREES):
+        choices = {(key.partition(".")[2] or key, str(v)) for key, v in flatten(tree).items()}
+        choices.add(("kinds", "-".join(tree[side]["kind"] for side in SIDES)))
+        if not choices <= met:
+            met |= choices
+            found.append(number)
+    return found
+
+
+# For laws of files, which do not know the sides.
+each_part = pytest.mark.parametrize(
+    "options", [MODELS[n] for n in _parts_once()], ids=[NAMES[n] for n in _parts_once()]
+)
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
 
 
@@ -78,7 +110,8 @@ def one_of_each() -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`options`: every tiny transducer; `pair`: one of each pair of kinds; `training`:
     optimizers and schedules."""
-    given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    marks = metafunc.definition.iter_markers("parametrize")
+    given = [name for mark in marks for name in _names(mark.args[0])]
     if "options" in metafunc.fixturenames and "options" not in given:
         metafunc.parametrize("options", MODELS, ids=NAMES)
     if "pair" in metafunc.fixturenames:
@@ -91,6 +124,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "training" in metafunc.fixturenames:
         names = ["-".join(map(str, flatten(tree).values())) for tree in TRAINING]
         metafunc.parametrize("training", TRAINING, ids=names)
+
+
+def _names(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments that a test is parametrized by."""
+    return (given,) if isinstance(given, str) else given
 
 
 @cache

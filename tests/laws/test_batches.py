@@ -1,4 +1,4 @@
-"""The law of batches: 200 random searches over each decoder kind, and none depends on its batch.
+"""The law of batches: random searches over each decoder kind, of which none depends on its batch.
 
 Models, weights, sources, limits, constraints and all options of the search are random.
 """
@@ -9,15 +9,15 @@ from regard.nn.fast import fast
 
 from .searches import KINDS, Case
 
-CASES, TIMES = 200, 5
+CASES, TIMES = 60, 2
 
 
-@pytest.mark.parametrize("fifth", range(TIMES))
+@pytest.mark.parametrize("part", range(TIMES))
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_search_depends_on_its_batch(kind: str, fifth: int) -> None:
+def test_no_search_depends_on_its_batch(kind: str, part: int) -> None:
     """All sentences (up to 64) in their order; then in batches of 1, 7 and all, in any order, with
     more padding: the same outputs with the same scores, by the model and by its fast twin."""
-    for seed in range(fifth, CASES, TIMES):
+    for seed in range(part, max(CASES, len(KINDS[kind])), TIMES):
         case = Case(kind, seed)
         whole = case.run(case.model, list(range(len(case.sources))))
         twins = {id(one): one for one in (case.model, fast(case.model))}.values()

@@ -22,7 +22,18 @@ from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
+from .toys import (
+    TOYS,
+    Case,
+    blind,
+    built,
+    cases,
+    each_choice_once,
+    moved,
+    one_of_each_kind,
+    predictor,
+    twice,
+)
 from .unions import name_of, sized, slot, variants
 
 CASES = [
@@ -175,7 +186,7 @@ def same_answer(here: Prediction, there: Prediction) -> None:
     assert [a.text for a in here.nbest] == [a.text for a in there.nbest]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", each_choice_once(CASES), ids=lambda case: case.name)
 def test_saved_and_loaded_it_predicts_alike(case: Case, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere."""
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))
@@ -194,8 +205,7 @@ def test_saved_and_loaded_it_predicts_alike(case: Case, tmp_path: Path) -> None:
 
 
 @of_each_kind
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("smoothing", "weighted"), [(0.0, False), (0.2, True)])
 @torch.no_grad()
 def test_the_loss_is_additive(case: Case, smoothing: float, weighted: bool) -> None:
     run = built(case)

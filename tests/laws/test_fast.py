@@ -35,7 +35,7 @@ from regard.search.scoring import Scoring
 
 from .conftest import MODELS, NAMES, tiny
 
-BEAMS, STEPS = 3, 24
+BEAMS, STEPS = 3, 20
 
 
 def close(one: Tensor, other: Tensor) -> None:

@@ -17,7 +17,7 @@ from regard.storage.weights import save_weights
 from regard.training.describe import describe
 from regard.training.start import start_run
 
-from .conftest import few
+from .conftest import each_part
 from .toys import predictor
 
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
@@ -39,7 +39,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
         assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
 
 
-@few
+@each_part
 @torch.no_grad()
 def test_saved_and_loaded_it_predicts_alike(options: EncoderDecoderOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""

@@ -12,10 +12,12 @@ from regard.tasks.inspection.tagger_pass import TaggerPass
 from regard.tasks.tag import TagTask
 
 from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
-from .toys import Case, built
+from .toys import Case, built, one_of_each_kind
 
-tagged = pytest.mark.parametrize(
-    "case", [case for case in EACH if case.toy == "tag"], ids=lambda case: case.name
+TAGGERS = [case for case in EACH if case.toy == "tag"]
+tagged = pytest.mark.parametrize("case", TAGGERS, ids=lambda case: case.name)
+tagged_by_each_kind = pytest.mark.parametrize(
+    "case", one_of_each_kind(TAGGERS), ids=lambda case: case.name
 )
 
 
@@ -40,7 +42,7 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
         )
 
 
-@tagged
+@tagged_by_each_kind
 def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> None:
     """Also with a CRF, whose tags hang together: the product of what each has is none there."""
     task = built(case).task

@@ -16,7 +16,7 @@ from regard.training.loop import StepRecord, train
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .conftest import few
+from .conftest import FEW, MODELS, NAMES, one_of_each
 from .unions import slot
 
 PAIRS = [Pair("ab", "b", 1), Pair("bca", "abca", 2), Pair("c", "cc", 3), Pair("abcab", "bac", 4)]
@@ -28,13 +28,26 @@ def objectives() -> list[Objective]:
     return [kind() for kind in kinds if "steps" in kind.takes]  # type: ignore[attr-defined]
 
 
+def with_models(count: int) -> pytest.MarkDecorator:
+    """The default objective of each of the first models, and each other one of a model of each
+    pair of kinds."""
+    usual, *others = objectives()
+    both = [(number, usual) for number in range(count)]
+    both += [(number, one) for one in others for number in one_of_each()]
+    return pytest.mark.parametrize(
+        ("options", "objective"),
+        [(MODELS[number], one) for number, one in both],
+        ids=[f"{NAMES[number]}-{one.kind}" for number, one in both],
+    )
+
+
 def rows(batch: Batch, some: list[int]) -> Batch:
     """These rows of a batch, padded as before."""
     source, target = (Padded(side.data[some], side.mask[some]) for side in batch[:2])
     return Batch(source, target)
 
 
-@pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)
+@with_models(len(MODELS))
 @torch.no_grad()
 def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
     whole = objective(model, batch)
@@ -45,8 +58,7 @@ def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objecti
         assert float(value) == pytest.approx(sum(float(p.parts[name]) for p in parts), rel=1e-5)
 
 
-@few
-@pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)
+@with_models(FEW)
 def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
     weights = list(model.parameters())
     whole = torch.autograd.grad(objective(model, batch).sum, weights)

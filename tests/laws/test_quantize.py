@@ -26,7 +26,7 @@ from regard.training.run import Run
 from regard.training.start import start_run
 
 from . import test_beam
-from .conftest import SOURCES, few, tiny
+from .conftest import SOURCES, tiny
 from .test_state import test_steps_equal_one_pass  # noqa: F401
 from .toys import TOYS, Case, built, cases, moved, one_of_each_kind, twice
 
@@ -51,9 +51,8 @@ def model(options: EncoderDecoderOptions) -> nn.Module:
     return tiny_int8(options)
 
 
-@few
-def test_the_batch_is_invisible(model: nn.Module) -> None:
-    test_beam.test_the_batch_is_invisible(model)
+def test_the_batch_is_invisible(pair: EncoderDecoderOptions) -> None:
+    test_beam.test_the_batch_is_invisible(tiny_int8(pair))
 
 
 def is_linear(model: nn.Module, name: str) -> bool:

@@ -9,7 +9,7 @@ from regard.data.tensors.special import BOS
 from regard.data.tensors.tree import tree_map
 from regard.nn.kernels.cache import Cache
 
-from .conftest import few
+from .conftest import each_past
 
 T = 7
 
@@ -121,7 +121,7 @@ def test_one_beam_becomes_many(model: nn.Module, source: Padded) -> None:
     close(here, there[:, 2:])
 
 
-@few
+@each_past
 @torch.no_grad()
 def test_beams_over_many_steps(model: nn.Module, source: Padded) -> None:
     """Beams that change places, die out and continue, over more steps than a cache has room for."""

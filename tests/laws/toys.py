@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 
 from regard.config.configs import CONFIGS
-from regard.config.load import check_config
+from regard.config.load import check_config, flatten
 from regard.core.options import Options
 from regard.data.reading.graph import Graph
 from regard.data.reading.images import Image
@@ -186,6 +187,11 @@ def blind(case: Case) -> bool:
 
 def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
+    return list(_all_cases(toy))
+
+
+@cache
+def _all_cases(toy: str) -> list[Case]:
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
     graph = TOYS[toy].reads == "graph"
@@ -204,6 +210,19 @@ def one_of_each_kind(some: list[Case]) -> list[Case]:
         read = case.model.get("frontend", {}).get("kind")
         first.setdefault((case.toy, case.kind, case.model.get("head"), read), case)
     return list(first.values())
+
+
+def each_choice_once(some: list[Case]) -> list[Case]:
+    """Cases in which each kind of each toy comes, and each choice for one of the toys."""
+    met: set[tuple[str, ...]] = set()
+    found = []
+    for case in some:
+        here = {(key, str(value)) for key, value in flatten(case.model).items()}
+        here.add((case.toy, case.kind, str(case.model.get("head"))))
+        if not here <= met:
+            met |= here
+            found.append(case)
+    return found
 
 
 BUILT: dict[str, Run] = {}

@@ -38,7 +38,7 @@ SHARES = {
 # Parts that compute the same in encoders and decoders, and have laws of their own.
 SAME_ON_BOTH_SIDES = ("norm", "norm_position", "activation")
 SIDE_SHARES = {"encoder": slice(1, None, 2), "decoder": slice(2, None, 2)}
-SAMPLE = 16  # models that mix all choices
+SAMPLE = 8  # models that mix all choices
 COVER = int(os.environ.get("REGARD_COVER", "0"))
 
 Tree = dict[str, Any]
@@ -168,6 +168,11 @@ def model_trees(options: type[Options], reads: str = "text") -> list[Tree]:
 
     reads: the kind of input.
     """
+    return list(_model_trees(options, reads))
+
+
+@cache
+def _model_trees(options: type[Options], reads: str) -> list[Tree]:
     plain = plain_trees(options, reads)
     more = [*sampled_trees(options, reads), *FOUND.get(options.__name__, [])]
     return plain + [tree for tree in more if tree not in plain]

@@ -6,14 +6,19 @@ its pid to FILE-RANK. If that file exists, the process does not pause.
 """
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 PATIENCE = 240  # seconds for what a slow machine does in a few
+
+
+class Process(Protocol):
+    """What pauses: a process, or several."""
+
+    def poll(self) -> int | None: ...
 
 
 def held_at(place: str, number: int, mark: Path) -> dict[str, str]:
@@ -22,12 +27,12 @@ def held_at(place: str, number: int, mark: Path) -> dict[str, str]:
     return {"REGARD_HELD_AT": f"{place} {number}", "REGARD_HELD": str(mark.absolute())}
 
 
-def wait_until_held(mark: Path, process: subprocess.Popen[str], rank: int = 0) -> int:
+def wait_until_held(mark: Path, process: Process, rank: int = 0) -> int:
     """Wait until a process pauses; return its pid."""
     path = mark.with_name(f"{mark.name}-{rank}")
     end = time.monotonic() + PATIENCE
     while not path.exists():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.communicate()  # type: ignore[attr-defined]
         assert time.monotonic() < end, f"{path} is not there after {PATIENCE} s"
         time.sleep(0.005)
     return int(path.read_text())
@@ -44,8 +49,10 @@ def hold(heard: Callable[[], Any] = lambda: False) -> None:
             time.sleep(0.005)
 
 
-def prepare(place: str, number: int) -> None:
-    """Patch the pause into the command."""
+def prepare() -> None:
+    """Patch the pause that the environment names into the command."""
+    place, count = os.environ["REGARD_HELD_AT"].split()
+    number = int(count)
     from regard.inference.prediction.partial_file import PartialOutput
     from regard.training.log import Log
 
@@ -80,8 +87,7 @@ def prepare(place: str, number: int) -> None:
 if __name__ == "__main__":
     sys.path.pop(0)  # the tests, among which nothing of regard is to be found
     os.fsync = lambda file: None  # as in the tests themselves
-    where, count = os.environ["REGARD_HELD_AT"].split()
-    prepare(where, int(count))
+    prepare()
     from regard.cli import main
 
     main()

@@ -1,31 +1,15 @@
 """Two processes train as one does: the same losses, the same scores, each other's checkpoints."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import two
-
-import regard
+from forks import Forks
 
 HALF = ("bfloat16-ddp", "float16-fsdp")
 WHOLE = [name for name in two.RUNS if name not in HALF]
-
-
-def torchrun(*words: str | Path) -> list[str]:
-    """The command that starts two processes."""
-    how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "0"]
-    return [sys.executable, "-m", "torch.distributed.run", *how, *map(str, words)]
-
-
-def surroundings() -> dict[str, str]:
-    where = str(Path(regard.__file__).parents[1])
-    return os.environ | {"PYTHONPATH": where, "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +17,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All runs of `two.py` by one process with four batches an update, and by two with two."""
     folder = tmp_path_factory.mktemp("processes")
     one = {n: two.whole_and_parts(n, folder / "one" / n, accumulate=4) for n in two.RUNS}
-    words = torchrun(Path(two.__file__), folder)
-    done = subprocess.run(words, env=surroundings(), capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+    both = Forks(lambda: two.main(folder), count=2)
+    _, said = both.communicate()
+    assert both.poll() == 0, said[-3000:]
     return {"folder": folder, "one": one, **json.loads((folder / "two.json").read_text())}
 
 

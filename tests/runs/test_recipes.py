@@ -71,6 +71,7 @@ def test_a_recipe_says_only_what_it_changes(name: str) -> None:
     assert flatten(read_recipe(name)).keys() <= filled.keys()
 
 
+SOUND = "file"  # in the words of `train`: a column of files
 IMAGES = [name for name in NAMES if corpora.reads(load_config(name), "grid")]
 # Built and counted, but not trained (tests/golden/test_image_models.py).
 PUBLISHED = [name for name in IMAGES if getattr(load_config(name).task.source, "size", None)]
@@ -103,6 +104,6 @@ def test_a_recipe_trains(
     if name in IMAGES:
         return
     if model.config_.model_dump()["model"].get("kind") != "masked":
-        text = "n0 n1" if "communities" in data else "anna"
+        text = "n0 n1" if "communities" in data else "0.wav" if SOUND in data else "anna"
         answered = command("predict", "run", text, *LENGTH.get(model.task, ()))
         assert answered.code == 0 and answered.out.count("\n") >= 1

@@ -7,16 +7,14 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import holding
 import pytest
 from folders import FILES, files, progress, records, written
-from holding import PATIENCE, held_at, wait_until_held
+from forks import Forks, forks_of_command
+from holding import held_at, wait_until_held
 
 import regard
 from regard.data.sources.open import DataSpec
@@ -54,13 +52,9 @@ def same_weights(one: Path, other: Path) -> bool:
     )
 
 
-def held_at_12(*words: str | Path) -> subprocess.Popen[str]:
-    """A process that trains, and stands still at step 12; one thread, so that numbers repeat."""
-    where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    run = [sys.executable, holding.__file__, *map(str, words)]
-    everything = os.environ | where | held_at("step", 12, Path("mark"))
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(run, env=everything, stdout=pipe, stderr=pipe, text=True)
+def held_at_12(*words: str | Path) -> Forks:
+    """A process that trains, and stands still at step 12."""
+    process = forks_of_command(*words, **held_at("step", 12, Path("mark")))
     wait_until_held(Path("mark"), process)
     return process
 
@@ -70,8 +64,8 @@ def test_ctrl_c_saves_and_says_how_to_resume(
 ) -> None:
     process = held_at_12("train", "words.tsv", *tiny, *STEPS, "--out", "my run")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130 and out == "" and "Traceback" not in err
+    out, err = process.communicate()
+    assert process.poll() == 130 and out == "" and "Traceback" not in err
     (said,) = re.findall(r"interrupted at step (\d+); checkpoint saved in my run\n(.*)\n", err)
     assert said[0] == "12" and progress("my run")["step"] == 12
 
@@ -90,8 +84,8 @@ def test_a_killed_run_resumes_from_its_checkpoint(
 ) -> None:
     often = ("--set", "training.checkpoint_every=5")
     process = held_at_12("train", "words.tsv", *tiny, *STEPS, *often, "--out", "run")
-    process.kill()
-    process.communicate(timeout=PATIENCE)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     assert progress("run")["step"] == 10
     assert command("train", "--resume", "--out", "run").code == 0
     assert progress("run")["step"] == 100 and same_weights(Path("run"), whole)

@@ -12,20 +12,21 @@ import holding
 import pytest
 import torch
 from folders import progress, written
+from forks import forks_of_command
 from holding import PATIENCE, held_at, wait_until_held
 
 import regard
 from regard.storage.weights import read_tensors
 
-STEPS = ("--steps", "60", "--set", "training.validate_every=20")
+STEPS = ("--steps", "30", "--set", "training.validate_every=10")
 OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.batch_tokens=60")
 
 
 def torchrun(*words: str | Path, restarts: int = 0, **surroundings: str) -> subprocess.Popen[str]:
     """Two processes of the command `regard`, held as the environment says."""
     how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
-    command = [holding.__file__] if surroundings else ["-m", "regard"]
-    run = [sys.executable, "-m", "torch.distributed.run", *how, *command, *map(str, words)]
+    command = [sys.executable, "-m", "torch.distributed.run", *how, holding.__file__]
+    run = [*command, *map(str, words)]
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     everything = os.environ | where | surroundings
@@ -46,9 +47,9 @@ def training(
 def whole(tmp_path_factory: pytest.TempPathFactory, training: list[str | Path]) -> Path:
     """A run of two processes that nothing interrupted."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    process = torchrun(*training, out)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said[-2000:]
+    both = forks_of_command(*training, out, count=2)
+    _, said = both.communicate()
+    assert both.poll() == 0, said[-2000:]
     assert said.count("parameters, device cpu") == 1  # only the main process prints
     return out
 
@@ -63,7 +64,7 @@ def test_a_lost_worker_is_replaced_and_the_run_resumes(
     os.kill(second, signal.SIGKILL)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
-    assert "resumed at step 10" in said and progress(out)["step"] == 60
+    assert "resumed at step 10" in said and progress(out)["step"] == 30
     for name in (
         "model.safetensors",
         "checkpoint/model.safetensors",
@@ -88,6 +89,6 @@ def test_two_processes_that_are_asked_to_end_are_followed_by_one(
 
     alone = command(*training, out, "--resume")
     assert alone.code == 0 and "resumed at step 12" in alone.err
-    assert progress(out)["step"] == 60
+    assert progress(out)["step"] == 30
     ours, theirs = (read_tensors(place / "checkpoint/model.safetensors") for place in (out, whole))
     torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)

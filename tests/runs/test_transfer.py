@@ -137,6 +137,8 @@ def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, ta
             f"task.pseudo_label_threshold={least}",
             "--out",
             str(least),
+            "--steps",
+            "2",
         )
         said = command(*words, *more)
         assert said.code == 0, said.err

@@ -1,12 +1,7 @@
-"""What one or two processes train: run by torchrun, and by the tests themselves.
-
-torchrun --nproc-per-node 2 tests/runs/two.py FOLDER
-"""
+"""What one or two processes train: run by forks, and by the tests themselves."""
 
 import json
-import os
 import random
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -115,7 +110,6 @@ def unsupported(kind: str, folder: Path) -> str:
 
 def main(folder: Path) -> None:
     """All runs, and those that one process began."""
-    os.fsync = lambda file: None  # as in the tests themselves
     with parallel.process_group():
         assert parallel.world_size() == 2
         found = {n: whole_and_parts(n, folder / "two" / n, accumulate=2) for n in RUNS}
@@ -127,7 +121,3 @@ def main(folder: Path) -> None:
         if parallel.is_main_process():
             every = {"two": found, "other": other, "unsupported": whole}
             (folder / "two.json").write_text(json.dumps(every))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -86,7 +86,7 @@ def test_unusual_texts(fuzz_client: TestClient, app: FastAPI, path: str, name: s
 
 
 @endpoints
-@fuzz_settings(30)
+@fuzz_settings(15)
 @given(text=TEXTS, place=st.integers(0, 4))
 def test_random_texts(
     fuzz_client: TestClient, app: FastAPI, path: str, text: str, place: int
@@ -102,7 +102,7 @@ def test_unusual_bodies(fuzz_client: TestClient, path: str) -> None:
 
 
 @endpoints
-@fuzz_settings(20)
+@fuzz_settings(10)
 @given(
     body=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -147,7 +147,7 @@ def test_openapi_schema(
     if not right and method == "GET":
         return  # no input, so nothing can be invalid
 
-    @fuzz_settings(12)
+    @fuzz_settings(6)
     @given(case=operation.as_strategy(generation_mode=mode))
     def run(case: Any) -> None:
         sent = case.as_transport_kwargs(base_url="http://testserver")

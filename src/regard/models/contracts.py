@@ -48,10 +48,12 @@ class NetworkOptions(Options):
         """Yield settings that complete the given ones, and the output of a model with them."""
         yield {}, cls.gives
 
-    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
+    def unfit(
+        self, corpus: Corpus, positions: np.ndarray, source: str
+    ) -> tuple[np.ndarray, str] | None:
         """Return which examples (N,) the network cannot learn, and why; None: it can learn all.
 
-        positions: (N,), vectors that the encoder reads for each source.
+        positions: (N,), vectors that the encoder reads for each source. source: kind of input.
         """
         return None
 

@@ -167,7 +167,7 @@ class EncoderDecoderOptions(SourceModelOptions):
         encoder: Any = self.encoder
         frontend = self.frontend or default_frontend(source, None if encoder.is_auto else encoder)
         lengths = corpus.lengths[:, 0].astype(np.int64)
-        return self.decoder.unfit(corpus, frontend.reduced(lengths))
+        return self.decoder.unfit(corpus, frontend.reduced(lengths), source)
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "EncoderDecoderOptions":

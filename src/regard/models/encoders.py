@@ -42,7 +42,7 @@ class AutoOptions(Options):
         """Yield settings that complete the given ones, and the output of a model with them."""
         yield {}, cls.gives
 
-    def unfit(self, corpus: Corpus, positions: np.ndarray) -> None:
+    def unfit(self, corpus: Corpus, positions: np.ndarray, source: str) -> None:
         """Return None: the kind that replaces this one can learn all examples."""
 
 

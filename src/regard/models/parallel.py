@@ -9,7 +9,7 @@ Shapes: B sentences, k candidates per sentence, R = k * B rows, S source length,
 D width, V vocabulary, L lengths, u frames per source position, N masked tokens.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -135,6 +135,8 @@ class FillModel(nn.Module):
     Training calls `forward`. Decoding calls `start`, `lengths` and, once or several times, `fill`.
     """
 
+    scores_targets: ClassVar[bool] = False  # only those that are masked
+
     def __init__(
         self,
         frontend: Frontend,
@@ -213,6 +215,8 @@ class FramesModel(nn.Module):
 
     Between them is a parallel decoder, or nothing.
     """
+
+    scores_targets: ClassVar[bool] = False  # but frames, which may be blank
 
     def __init__(
         self,

@@ -29,12 +29,14 @@ MIN_CHANGE = 8  # difference of lengths, or number of positions, that any data a
 class FrameOptions(NetworkOptions):
     """Base class of options of decoders with frames, for CTC.
 
-    upsample: frames per source position.
+    upsample: frames per source position; None: as `frames_of` for the kind of input.
     """
 
-    upsample: int
+    upsample: int | None
 
-    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
+    def unfit(
+        self, corpus: Corpus, positions: np.ndarray, source: str
+    ) -> tuple[np.ndarray, str] | None:
         """Return which targets have more tokens than frames, and the reason.
 
         CTC also needs a blank between two equal tokens.
@@ -43,8 +45,9 @@ class FrameOptions(NetworkOptions):
             return None
         targets = pairs.lengths[:, 1].astype(np.int64)
         needed = targets - 1 + repeats(pairs.target)  # without EOS
-        return needed > self.upsample * positions, (
-            f"longer than their frames for CTC (model.decoder.upsample={self.upsample})"
+        upsample = self.upsample or frames_of(source == "sound")
+        return needed > upsample * positions, (
+            f"longer than their frames for CTC (model.decoder.upsample={upsample})"
         )
 
 
@@ -55,8 +58,11 @@ class NoDecoderOptions(FrameOptions):
     gives: ClassVar[str] = "frames"
     model_class: ClassVar[Any] = FramesModel
     kind: Literal["none"] = "none"
-    upsample: int = Field(
-        2, gt=0, description="frames per source position; outputs cannot be longer"
+    upsample: int | None = Field(
+        None,
+        gt=0,
+        description="frames per source position; outputs cannot be longer. None: 1 for sounds, "
+        "which have many positions, otherwise 2",
     )
     width: int | None = Field(None, gt=0, description="width of the frames")
     dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
@@ -69,14 +75,19 @@ class NoDecoderOptions(FrameOptions):
         """Return the factor of embeddings, of which this model has none."""
         return 1.0
 
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        yield from super().propose(stats, config)
+        reason = "sounds have many positions" if stats.frames else "outputs longer than sources"
+        yield from self.auto_settings(reason, upsample=frames_of(stats.frames))
+
     @property
     def weights(self) -> int:
-        assert self.width
+        assert self.width and self.upsample
         return self.upsample * self.width**2
 
     def build(self, memory_width: int, inputs: int | None = None) -> Parts:
         """Return the parts between encoder and output layer. inputs: unused."""
-        assert self.width and self.dropout is not None
+        assert self.width and self.upsample and self.dropout is not None
         return Parts(split=Split(memory_width, self.width, self.upsample, self.dropout))
 
 
@@ -151,10 +162,12 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
         if self.max is None:
             yield LENGTH_LIMITS[self.length](stats)
 
-    def unfit(self, corpus: Corpus, positions: np.ndarray) -> tuple[np.ndarray, str] | None:
+    def unfit(
+        self, corpus: Corpus, positions: np.ndarray, source: str
+    ) -> tuple[np.ndarray, str] | None:
         """Return which targets are longer than the decoder can write, and the reason."""
         if self.length != "eos" or self.max is None:
-            return super().unfit(corpus, positions)
+            return super().unfit(corpus, positions, source)
         return corpus.lengths[:, -1] > self.max, (
             f"longer than the positions of the decoder (model.decoder.max={self.max})"
         )
@@ -171,6 +184,11 @@ class ParallelDecoderOptions(TransformerOptions, FrameOptions):
             return Parts(decoder, copy=copy, positions=max(1, self.max))
         lengths = LengthClassifier(memory_width, self.max, self.length == "joint")
         return Parts(decoder, copy=copy, lengths=lengths)
+
+
+def frames_of(sounds: bool) -> int:
+    """Return the default of frames per source position."""
+    return 1 if sounds else 2
 
 
 def _longest(stats: DataStats) -> AutoSetting:

@@ -12,6 +12,7 @@ from regard.core.options import AutoSetting
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
+from regard.data.sources.media import check_no_media
 from regard.data.sources.open import DataSpec, TrainDev, read_train_dev
 from regard.data.tokenizers.build import build_tokenizer, load_table, load_tokenizer
 from regard.data.tokenizers.tokenizer import count_tokens
@@ -60,6 +61,7 @@ class LanguageModelOptions(TaskOptions):
 
     def read(self, spec: DataSpec) -> Pairs:
         """Return the documents of a file."""
+        check_no_media(spec, self.kind, "plain text")
         return read_documents(spec.file(), self.document_unit, spec.target_column)
 
     def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:

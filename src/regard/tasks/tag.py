@@ -14,6 +14,7 @@ from regard.data.reading.graphs import Reading
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.tagged import read_tagged
 from regard.data.sources.graphs import open_graphs, read_graph_pairs
+from regard.data.sources.media import check_no_media
 from regard.data.sources.open import DataSpec, TrainDev
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
@@ -62,6 +63,7 @@ class TagOptions(TaskOptions):
         """Return the sentences of a file, as words and tags, or graphs with a label per node."""
         if spec.is_graph:
             return read_graph_pairs(spec, self.reading, None)
+        check_no_media(spec, self.kind, "sentences")
         return read_tagged(spec.file(), spec.source_column, spec.target_column)[0]
 
     def fit(

@@ -60,6 +60,33 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
     return with_speakers(pairs, spec.speaker_column) if spec.speaker_column else pairs
 
 
+def check_no_media(spec: DataSpec, task: str, reads: str) -> None:
+    """Raise UserError if the sources are files, such as sounds, which this task does not read.
+
+    reads: plural noun for what it reads.
+    """
+    if spec.data and (medium := _medium_of(spec, spec.data)):
+        raise UserError(
+            f"{spec.data}: the sources are {medium.name} files: not supported for --task {task}, "
+            f"which reads {reads}",
+            help="use --task classify (labels), regress (numbers) or transduce (texts)",
+        )
+
+
+def _medium_of(spec: DataSpec, path: str) -> Medium | None:
+    """Return the medium of a folder, a file, or the files in a table; None for other data."""
+    if os.path.isdir(path):
+        return folder_medium(path, MEDIA)
+    if not os.path.isfile(path):
+        return None
+    if found := next((one for one in MEDIA if one.recognizes(path)), None):
+        return found
+    try:
+        return file_medium(path, (spec.source_column, spec.target_column), MEDIA)
+    except UserError:
+        return None  # the actual reader raises the error again
+
+
 def with_hint(spec: DataSpec, pairs: Pairs) -> Pairs:
     """Return pairs of texts with a note if the texts are names of files."""
     if spec.speaker_column:

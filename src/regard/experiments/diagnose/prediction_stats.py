@@ -20,7 +20,7 @@ def prediction_statistics(subject: DiagnosedRun) -> Statistics:
     found = subject.predictor.predict(sources, search)
     predicted = [prediction.value for prediction in found]
     expected = [example.references[0] for example in examples]
-    common = Counter(map(repr, predicted)).most_common(1)[0]
+    common = Counter(repr(prediction.text) for prediction in found).most_common(1)[0]
     stats: Statistics = {
         "predictions": len(predicted),
         "distinct": len(set(map(repr, predicted))),

@@ -94,7 +94,7 @@ def _is_important(key: str, own: Any, other: Any) -> bool:
         return bool(own - other >= MIN_DROPOUT)
     if key in RATES:
         return not 1 / MIN_RATE_FACTOR < own / other < MIN_RATE_FACTOR
-    return bool(own * MIN_FACTOR <= other)
+    return bool(own < other and own * MIN_FACTOR <= other)
 
 
 def _is_number(value: Any) -> bool:
