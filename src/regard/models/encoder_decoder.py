@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting, Options, kinds_of
+from regard.core.options import AutoSetting, Options, allows, kinds_of
 from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
@@ -166,7 +166,7 @@ class EncoderDecoderOptions(SourceModelOptions):
             return
         kinds: dict[str, Any] = kinds_of(cls.model_fields["decoder"].annotation)
         for kind, part in kinds.items():
-            fits = set(own) <= set(part.model_fields)
+            fits = set(own) <= set(part.model_fields) and ("kind" in own or allows(part, own))
             if fits and own.get("kind", kind) == kind:
                 for settings, gives in part.ways(own):
                     chosen = {} if part.is_auto else {"kind": kind}
@@ -196,8 +196,8 @@ class EncoderDecoderOptions(SourceModelOptions):
     def _check_ctc(self) -> "EncoderDecoderOptions":
         if self.ctc and self.gives != "steps":
             raise ValueError(
-                f"ctc: expected a decoder that writes token by token, found {self.decoder.kind}; "
-                "omit ctc"
+                "ctc (objective.ctc_weight): expected a decoder that writes token by token, found "
+                f"{self.decoder.kind}; omit both"
             )
         return self
 

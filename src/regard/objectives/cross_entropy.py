@@ -51,8 +51,8 @@ class TokenLoss(Objective):
 class CrossEntropy(TokenLoss):
     """Cross entropy, plus two losses that teach attention to long sources, if they have a weight.
 
-    (1 - ctc_weight) * cross entropy + ctc_weight * CTC of an output layer on the encoder (Kim et
-    al. 2017) + guided_attention * penalty of attention far from the diagonal (Tachibana et al.
+    (1 - ctc_weight) * cross entropy + ctc_weight * CTC of an output layer on the encoder (Watanabe
+    et al. 2017) + guided_attention * penalty of attention far from the diagonal (Tachibana et al.
     2018).
     """
 
