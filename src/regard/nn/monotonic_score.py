@@ -18,6 +18,8 @@ from regard.nn.attention_scores import AdditiveScore, ScoredContext, ScoreOption
 from regard.nn.dropout import normal_noise
 from regard.nn.kernels.kernel import full_precision
 
+FIRST_GAIN = 6.0  # so that the scores of a new model differ by more than the noise
+
 
 class MonotonicScore(ScoredContext):
     """Soft monotonic attention (Raffel et al. 2017).
@@ -37,7 +39,7 @@ class MonotonicScore(ScoredContext):
     ) -> None:
         super().__init__()
         self.stop = AdditiveScore(width, memory_width)
-        self.gain = nn.Parameter(torch.full((1,), width**-0.5))
+        self.gain = nn.Parameter(torch.full((1,), FIRST_GAIN))
         self.offset = nn.Parameter(torch.full((1,), offset))
         self.content = AdditiveScore(width, memory_width) if chunk > 1 else None
         self.chunk, self.noise = chunk, noise
