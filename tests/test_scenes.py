@@ -1,7 +1,11 @@
 """Drawn scenes: captions are correct, sets are disjoint, and the drawing is always the same."""
 
 import numpy as np
+import pytest
 
+from regard.config.defaults import fill_defaults
+from regard.config.load import check_config
+from regard.core.data_stats import DataStats
 from regard.data.sources.builtin import builtin
 from regard.data.sources.scenes import COLORS, OPPOSITE, SIDE, SIZES, scenes
 
@@ -57,3 +61,13 @@ def test_splits_are_disjoint_and_repeat() -> None:
     assert all(len(pairs) == 2 * SIZES[name] for name, pairs in parts.items())
     assert np.array_equal(scenes(20, 1).images, scenes(20, 1).images)
     assert scenes(20, 1).captions != scenes(20, 2).captions
+
+
+@pytest.mark.parametrize(("grid", "expected"), [((SIDE, SIDE), True), ((0, 0), False)])
+def test_input_feeding_is_the_default_for_images(grid: tuple[int, int], expected: bool) -> None:
+    config = check_config({"model": {"decoder": "recurrent"}}, "test")
+    source = "image" if any(grid) else "text"
+    stats = DataStats(1000, 9000, 50, False, grid=grid, source=source)
+    filled, chosen = fill_defaults(config, stats)
+    assert filled.model.decoder.input_feeding is expected
+    assert "model.decoder.input_feeding" in {one.key for one in chosen}

@@ -17,6 +17,7 @@ from regard.data.reading.sound_files import declared_samples, decode_sound, read
 from regard.data.reading.sounds import Sound, Speaker, from_array
 from regard.data.sources.open import DataSpec
 from regard.inputs import fit_input
+from regard.inputs.sound_frontends import FramesFrontendOptions
 from regard.inputs.sound_options import Sounds
 from regard.tasks.classify_options import ClassifyOptions
 
@@ -219,20 +220,40 @@ def test_statistics_of_the_training_set() -> None:
     np.testing.assert_allclose(made.shape.scale[1], rows.std(0), rtol=1e-3)
 
 
+def test_the_mean_of_each_recording_is_subtracted() -> None:
+    """The deviation is that of the training set, around the means of its recordings."""
+    sources = [sound(0.3), sound(0.1)]
+    made, options = fit_input(Sounds(), sources, "x", [])
+    rows = [made.analyze(one).astype(np.float64) for one in sources]
+    std = np.concatenate([row - row.mean(0) for row in rows]).std(0)
+    assert options.normalize == "mean" and len(made.shape.scale[0]) == 0
+    np.testing.assert_allclose(made.shape.scale[1], std, rtol=1e-3)
+    frontend = FramesFrontendOptions().build(made.shape, 40, 1.0, 0.0, direct=True).eval()
+    found = frontend(made.batch(sources)).data
+    for index, row in enumerate(rows):
+        expected = (row - row.mean(0)) / std
+        np.testing.assert_allclose(found[index, : len(row)].numpy(), expected, atol=0.02)
+
+
 def test_statistics_of_speakers() -> None:
-    """All recordings of a speaker get the mean and deviation of the training set."""
+    """All recordings of a speaker get the mean of the training set, without other changes."""
     loud, faint = Speaker("loud"), Speaker("faint")
     for speaker, level in ((loud, 9000), (faint, 90)):
         for seed in range(2):
             values = np.random.default_rng(seed).integers(-level, level, 2400, np.int16)
             speaker.sounds.append(Sound(values, 8000, "a", speaker))
     sources = [*loud.sounds, *faint.sounds]
-    made, _ = fit_input(Sounds(normalize="speaker"), sources, "x", [])
+    made, options = fit_input(Sounds(), sources, "x", [])
+    assert options.normalize == "speaker"
+    mean, std = made.shape.scale
+    rows = [made.analyze(one).astype(np.float64) for one in sources]
+    own = [np.concatenate(rows[first : first + 2]).mean(0) for first in (0, 0, 2, 2)]
+    centered = [row - one for row, one in zip(rows, own, strict=True)]
+    np.testing.assert_allclose(mean, np.concatenate(rows).mean(0), rtol=1e-4)
+    np.testing.assert_allclose(std, np.concatenate(centered).std(0), rtol=1e-3)
     encoded = made.encode(sources)
-    for first in (0, 2):
-        rows = np.concatenate([encoded.row(first), encoded.row(first + 1)]).astype(np.float64)
-        np.testing.assert_allclose(rows.mean(0), made.shape.scale[0], atol=0.02)
-        np.testing.assert_allclose(rows.std(0), made.shape.scale[1], atol=0.02)
+    for index, row in enumerate(centered):
+        np.testing.assert_allclose(encoded.row(index), row + mean, atol=0.02)
     with pytest.raises(UserError, match="the data has no speakers"):
         fit_input(Sounds(normalize="speaker"), [sound(0.1)], "x", [])
 

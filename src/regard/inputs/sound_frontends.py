@@ -29,8 +29,8 @@ MIN_DEVIATION = 1e-2  # of a band within a recording
 class SoundFrontend(Frontend):
     """Base class of frontends that read log-mel features (B, S, F).
 
-    deltas: how often derivatives over time are added. scale: mean and deviation (F,) of each band;
-    empty: those of each recording.
+    deltas: how often derivatives over time are added. mean, std: (F,), of the training set; (0,)
+    for those of each recording.
     """
 
     mean: Tensor
@@ -40,8 +40,7 @@ class SoundFrontend(Frontend):
     def __init__(self, augment: SoundAugment, shape: InputShape, deltas: int) -> None:
         super().__init__()
         self.augment, self.deltas = augment, deltas
-        self.by_recording = not shape.scale
-        mean, std = shape.scale or ((0.0,) * shape.size, (1.0,) * shape.size)
+        mean, std = shape.scale or ((), ())
         self.register_buffer("mean", torch.tensor(mean), persistent=False)
         self.register_buffer("std", torch.tensor(std), persistent=False)
         edges = torch.from_numpy(band_edges(shape.rate, shape.size)).float()
@@ -61,11 +60,12 @@ class SoundFrontend(Frontend):
 
     def standardize(self, x: Features) -> Tensor:
         """Return features with mean 0 and deviation 1 per band."""
-        if not self.by_recording:
-            return (x.data - self.mean) / self.std
         real = x.mask.unsqueeze(-1)
         count = real.sum(1, keepdim=True)
-        centered = x.data - (x.data * real).sum(1, keepdim=True) / count
+        mean = self.mean if len(self.mean) else (x.data * real).sum(1, keepdim=True) / count
+        centered = x.data - mean
+        if len(self.std):
+            return centered / self.std
         variance = (centered.square() * real).sum(1, keepdim=True) / count
         return centered / variance.sqrt().clamp(min=MIN_DEVIATION)
 

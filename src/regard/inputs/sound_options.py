@@ -23,7 +23,7 @@ WIDE_RATE, BANDS, WIDE_BANDS = 11_025, 40, 80  # default number of bands, up to 
 Rate = Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE)]
 Bands = Annotated[int, Field(gt=1, le=256)]
 Milliseconds = Annotated[float, Field(ge=1, le=1000)]
-Normalize = Literal["recording", "speaker", "global"]
+Normalize = Literal["mean", "speaker", "recording", "global"]
 FIELDS = {  # fields of input.json and their types
     "rate": Rate,
     "bands": Bands,
@@ -62,10 +62,11 @@ class Sounds(InputOptions):
     )
     window: Milliseconds = Field(25.0, description="length of a window in milliseconds")
     step: Milliseconds = Field(10.0, description="time between windows in milliseconds")
-    normalize: Normalize = Field(
-        "recording",
-        description="standardize each band over the recording, over all recordings of the speaker "
-        "(--speaker-column), or over the training set",
+    normalize: Normalize | None = Field(
+        None,
+        description="subtract the mean of each band over the recording (mean) or all recordings of "
+        "the speaker (--speaker-column), or standardize over the recording or the training set; "
+        "None: speaker if the speakers are known, otherwise mean",
     )
 
     @classmethod
@@ -93,17 +94,22 @@ class Sounds(InputOptions):
         for source in sources:
             if not isinstance(source, Sound):
                 raise UserError(f"{path}: expected sounds, found {source!r:.80}")
-        if self.normalize == "speaker" and not any(source.speaker for source in sources):
+        known = any(source.speaker for source in sources)
+        if self.normalize == "speaker" and not known:
             raise UserError(
                 f"{path}.normalize=speaker: the data has no speakers",
-                help="pass --speaker-column COLUMN, or use normalize=recording",
+                help="pass --speaker-column COLUMN, or use normalize=mean",
             )
         rate = self.rate or self._common_rate(sources, path, auto_settings)
         bands = self.bands or (BANDS if rate <= WIDE_RATE else WIDE_BANDS)
-        made = SoundInput(Analysis(rate, bands, self.window, self.step), self.normalize)
-        if self.normalize != "recording":
+        normalize = self.normalize or ("speaker" if known else "mean")
+        made = SoundInput(Analysis(rate, bands, self.window, self.step), normalize)
+        if normalize in ("speaker", "global"):
             made.mean, made.std = statistics(map(made.analyze, sources))
-        return made, self.model_copy(update={"rate": rate, "bands": bands})
+        if normalize in ("speaker", "mean"):
+            _, made.std = statistics(map(made.centered, sources))
+        filled = {"rate": rate, "bands": bands, "normalize": normalize}
+        return made, self.model_copy(update=filled)
 
     def _common_rate(
         self, sources: Sequence[Any], path: str, auto_settings: list[AutoSetting]
@@ -122,7 +128,7 @@ class Sounds(InputOptions):
     def load(self, folder: Path) -> SoundInput:
         path = folder / "input.json"
         rate, bands, window, step, normalize, mean, std = read_fields(path, **FIELDS)
-        expected = 0 if normalize == "recording" else bands
-        if not len(mean) == len(std) == expected:
+        means = bands if normalize in ("speaker", "global") else 0
+        if len(mean) != means or len(std) != (0 if normalize == "recording" else bands):
             raise corrupted(path, "mean and std: expected one number per band")
         return SoundInput(Analysis(rate, bands, window, step), normalize, mean, std)

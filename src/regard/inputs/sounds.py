@@ -27,7 +27,7 @@ class SoundInput(Input):
     """Sounds as log-mel features of windows.
 
     normalize: whose statistics standardize the features. mean, std: (F,), of the training set;
-    empty if each recording is standardized by its own, which the frontend does.
+    empty if the frontend uses those of each recording.
     """
 
     kind = "sound"
@@ -46,11 +46,11 @@ class SoundInput(Input):
     ) -> None:
         self.analysis, self.normalize = analysis, normalize
         self.mean, self.std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
-        self.speakers: dict[int, tuple[Speaker, np.ndarray, np.ndarray]] = {}
+        self.speakers: dict[int, tuple[Speaker, np.ndarray]] = {}
 
     @property
     def shape(self) -> InputShape:
-        scale = (tuple(self.mean.tolist()), tuple(self.std.tolist())) if len(self.mean) else ()
+        scale = tuple(self.mean.tolist()), tuple(self.std.tolist())
         return InputShape("sound", self.analysis.bands, scale=scale, rate=self.analysis.rate)
 
     def encode(self, sources: Sequence[Any]) -> Ragged:
@@ -64,18 +64,21 @@ class SoundInput(Input):
         return Ragged.from_flat(flat.astype(np.float16, copy=False), lengths)
 
     def features(self, source: Any) -> np.ndarray:
-        """Return the features (S, F) of a sound, scaled to the statistics of the training set.
+        """Return the features (S, F) of a sound.
 
-        Unless `normalize` is speaker, they are not scaled.
+        If `normalize` is speaker, their mean over the speaker is that of the training set.
         """
+        if self.normalize == "speaker":
+            return (self.centered(source) + self.mean).astype(np.float16)
+        return self.analyze(source).astype(np.float16)
+
+    def centered(self, source: Any) -> np.ndarray:
+        """Return the features (S, F) without the mean over the recording, or over its speaker."""
         found = self.analyze(source)
-        if self.normalize != "speaker":
-            return found.astype(np.float16)
-        if source.speaker is None:
-            mean, std = statistics([found])
-        else:
-            mean, std = self._speaker_statistics(source.speaker)
-        return ((found - mean) / std * self.std + self.mean).astype(np.float16)
+        if self.normalize != "speaker" or source.speaker is None:
+            centered: np.ndarray = found - found.mean(0)
+            return centered
+        return found - self._speaker_mean(source.speaker)
 
     def analyze(self, source: Any) -> np.ndarray:
         """Return the log-mel features (S, F) of a sound."""
@@ -88,11 +91,12 @@ class SoundInput(Input):
             raise UserError(f"expected a sound, found {source!r:.80}")
         return resample(source, self.analysis.rate)
 
-    def _speaker_statistics(self, speaker: Speaker) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and deviation (F,) over all recordings of a speaker."""
+    def _speaker_mean(self, speaker: Speaker) -> np.ndarray:
+        """Return the mean (F,) over all recordings of a speaker."""
         if id(speaker) not in self.speakers:
-            self.speakers[id(speaker)] = (speaker, *statistics(map(self.analyze, speaker.sounds)))
-        return self.speakers[id(speaker)][1:]
+            mean, _ = statistics(map(self.analyze, speaker.sounds))
+            self.speakers[id(speaker)] = (speaker, mean)
+        return self.speakers[id(speaker)][1]
 
     def names(self, source: Any) -> list[str]:
         """Return the time in seconds at which each window starts."""

@@ -217,7 +217,9 @@ class RecurrentDecoderOptions(RecurrentOptions):
     cross: RecurrentCross | None = Field(
         None, description="attention to the source; none: only the summary vector of the encoder"
     )
-    input_feeding: bool = Field(False, description="input feeding (Luong et al. 2015); slower")
+    input_feeding: bool | None = Field(
+        None, description="input feeding (Luong et al. 2015), slower; None: yes for images"
+    )
 
     @property
     def features(self) -> dict[str, Any]:
@@ -233,17 +235,22 @@ class RecurrentDecoderOptions(RecurrentOptions):
         return super().weights + 3 * self.width**2  # attention and the layer that joins it
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Return the default sizes. Bilinear attention learns faster than additive attention."""
-        return super().default_sizes(stats, width) | {"cross": "bilinear"}
+        """Return the default sizes. Bilinear attention learns faster than additive attention.
+
+        With images, the decoder must know where it has looked to say where something else is.
+        """
+        kinds = {"cross": "bilinear", "input_feeding": any(stats.grid)}
+        return super().default_sizes(stats, width) | kinds
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """Return the decoder. inputs: width of the input vectors, by default `width`."""
         assert self.width and self.layers and self.dropout is not None
-        size = (inputs or self.width) + (self.width if self.input_feeding else 0)
+        fed = bool(self.input_feeding)
+        size = (inputs or self.width) + fed * self.width
         return RecurrentDecoder(
             Recurrence(self.cell, size, self.width, self.layers, self.dropout),
             (self.cross or Additive()).build(self.width, memory_width),
             (self.width, memory_width),
-            self.input_feeding,
+            fed,
             self.dropout,
         )
