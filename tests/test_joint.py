@@ -1,4 +1,4 @@
-"""Guided attention and joint CTC training: by hand, by their parts, and refused by name."""
+"""Guided attention and joint CTC training: by hand, by their parts, and what does not fit."""
 
 import math
 
@@ -173,7 +173,7 @@ def test_the_weight_adds_the_layer(tmp_path: object) -> None:
 
 RECURRENT, TRANSFORMER = {"kind": "recurrent"}, {"kind": "transformer"}
 GUIDE, JOINT = {"guided_attention": 1}, {"ctc_weight": 0.3}
-REFUSED: dict[str, tuple[dict[str, object], str]] = {
+MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "no attention": (
         {"objective": GUIDE, "model": {"decoder": RECURRENT | {"cross": "none"}}},
         r"guided_attention: cross none has no attention weights .* model.decoder.cross=additive",
@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("tree", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_refused_by_name(tree: dict[str, object], message: str) -> None:
+@pytest.mark.parametrize(("tree", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_what_does_not_fit_is_an_error_by_name(tree: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         check_config(tree, "settings")

@@ -16,6 +16,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
 from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
+from regard.nn.additive_network import AdditiveNetwork
 from regard.nn.capture_hooks import record_attention
 
 
@@ -111,21 +112,8 @@ def _product(x: Tensor, keys: Tensor) -> Tensor:
     return torch.bmm(x.view(len(keys), -1, x.shape[1]), keys.transpose(1, 2))
 
 
-class AdditiveScore(ScoredContext):
-    """Additive score v . tanh(W h + U m) of state h and memory m (Bahdanau et al. 2015, A.1.2)."""
-
-    def __init__(self, width: int, memory_width: int) -> None:
-        super().__init__()
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(memory_width, width, bias=False)
-        self.weigh = nn.Linear(width, 1, bias=False)
-
-    def project(self, memory: Padded) -> Tensor:
-        return self.key(memory.data)  # (B, S, D)
-
-    def score(self, h: Tensor, keys: Tensor) -> Tensor:
-        mixed = torch.tanh(self.query(h).unsqueeze(2) + keys.unsqueeze(1))  # (B, T, S, D)
-        return self.weigh(mixed).squeeze(-1)
+class AdditiveScore(AdditiveNetwork, ScoredContext):
+    """Score of each position by a small network, from its vector and the decoder state."""
 
     def fast(self) -> FastScore | None:
         plain = all(type(one) is nn.Linear for one in (self.query, self.key, self.weigh))

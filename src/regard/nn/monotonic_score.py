@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
 from regard.data.tensors.tree import Tree
-from regard.nn.attention_scores import AdditiveScore, ScoredContext, ScoreOptions
+from regard.nn.additive_network import AdditiveNetwork
+from regard.nn.attention_scores import ScoredContext, ScoreOptions
 from regard.nn.dropout import normal_noise
 from regard.nn.kernels.kernel import full_precision
 
@@ -38,10 +39,10 @@ class MonotonicScore(ScoredContext):
         self, width: int, memory_width: int, chunk: int, offset: float, noise: float
     ) -> None:
         super().__init__()
-        self.stop = AdditiveScore(width, memory_width)
+        self.stop = AdditiveNetwork(width, memory_width)
         self.gain = nn.Parameter(torch.full((1,), FIRST_GAIN))
         self.offset = nn.Parameter(torch.full((1,), offset))
-        self.content = AdditiveScore(width, memory_width) if chunk > 1 else None
+        self.content = AdditiveNetwork(width, memory_width) if chunk > 1 else None
         self.chunk, self.noise = chunk, noise
 
     def project(self, memory: Padded) -> Tensor:

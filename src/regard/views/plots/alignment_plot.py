@@ -104,7 +104,7 @@ def alignment(model: nn.Module, batch: Batch) -> Tensor:
 
 def plot_alignments(args: PlotArgs) -> "Figure":
     """Plot the attention of each way on the same source, and the loss over the training."""
-    ways = select_kinds(args.kinds, WAYS)
+    ways = select_kinds(args.kinds, list(WAYS))
     figure = new_figure(12.0, 1.7 + 1.5 * len(ways), "Attention to a long source")
     grid: Any = figure.add_gridspec(len(ways), 2, width_ratios=[1.9, 1])
     curves = figure.add_subplot(grid[:, 1])
@@ -132,7 +132,9 @@ def _plot_map(axes: "Axes", weights: Tensor, batch: Batch, is_last: bool) -> Non
     axes.imshow(weights.numpy(), cmap=colors, vmin=0, vmax=1, aspect="auto")
     hide_frame(axes)
     assert batch.source is not None and batch.target is not None
-    sides = [[_letter(token) for token in side.data[0].tolist()] for side in batch[:2]]
+    sides = [
+        [_letter(token) for token in side.data[0].tolist()] for side in (batch.source, batch.target)
+    ]
     axes.set_xticks(range(len(sides[0])), sides[0] if is_last else [""] * len(sides[0]), fontsize=7)
     axes.set_yticks(range(len(sides[1])), sides[1], fontsize=7)
 
