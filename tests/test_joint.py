@@ -86,7 +86,7 @@ def test_guided_attention_reads_the_weights_of_the_model(decoder: str, cross: st
         for t in range(len(target)):
             for s in range(len(source)):
                 apart = s / len(source) - t / len(target)
-                weight = float(seen.alignment()[row, t, s])
+                weight = float(seen.alignment()[row, t, s].detach())
                 penalty += weight * (1 - math.exp(-(apart**2) / (2 * 0.2**2)))
     assert float(whole.parts["guided_attention"]) == pytest.approx(penalty, rel=1e-4)
     assert float((whole.sum - plain.sum).detach()) == pytest.approx(2 * penalty, rel=1e-4)
