@@ -35,8 +35,10 @@ def implied_settings(owner: type[BaseModel], tree: Any) -> dict[str, Any]:
 def _ctc_layer(owner: type[BaseModel], tree: Tree) -> dict[str, Any]:
     """Return the setting that adds an output layer for CTC, if the objective has a weight for it.
 
-    A weight that is no number is an error of its own.
+    A model that was built from options in Python has its own setting.
     """
+    if isinstance(tree.get("model"), BaseModel):
+        return {}
     fields = getattr(owner.model_fields["model"].annotation, "model_fields", {})
     weight = _get(tree, "objective.ctc_weight")
     return {"model.ctc": True} if "ctc" in fields and weight not in (None, 0, "0") else {}
