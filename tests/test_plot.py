@@ -1,6 +1,7 @@
 """Figures of `regard plot`: each is plotted with the code that trains; misuse is an error."""
 
 import builtins
+import itertools
 import json
 import math
 import xml.etree.ElementTree as xml
@@ -27,6 +28,7 @@ from regard.views.figures import tree_plot
 from regard.views.figures.style import styled
 from regard.views.plots import (
     FIGURES,
+    alignment_plot,
     attention_ideas,
     checkpoints,
     decay_plot,
@@ -42,7 +44,7 @@ from regard.views.plots import (
 )
 from regard.views.plots.plot_args import PlotArgs
 
-SLOW = ("optimizers", "norm-statistics", "attention-pattern", "performer")
+SLOW = ("optimizers", "norm-statistics", "attention-pattern", "performer", "alignment")
 GENERAL = [name for name, one in FIGURES.items() if name not in SLOW and not one.needs_run]
 
 
@@ -212,6 +214,30 @@ def test_scores_that_come_from_positions() -> None:
         same = torch.allclose(scores[:, 1:, 1:], scores[:, :-1, :-1], atol=1e-4)
         assert same == (kind not in ("learned", "floater"))
         assert bool(scores.any()) == (kind != "none")
+
+
+def test_targets_of_the_long_sources_are_their_runs() -> None:
+    """Each letter two to six times, next to another one."""
+    batch = alignment_plot.examples(3, 20)
+    assert batch.source is not None and batch.target is not None
+    rows = zip(*batch.source[:2], *batch.target[:2], strict=True)
+    for source, real, target, own in rows:
+        source, target = source[real].tolist(), target[own].tolist()
+        runs = [(token, len(list(run))) for token, run in itertools.groupby(source[:-1])]
+        assert [token for token, _ in runs] == target[:-1] and 6 <= len(runs) <= 12
+        assert all(2 <= count <= 6 for _, count in runs)
+
+
+def test_the_alignments_of_a_short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map for each way, with a row for each letter of the target, and a curve of the loss."""
+    monkeypatch.setattr(alignment_plot, "STEPS", 3)
+    figure = alignment_plot.plot_alignments(PlotArgs(kinds=["guided", "monotonic"]))
+    curves, *maps = sorted(figure.axes, key=lambda axes: -len(axes.lines))
+    assert [axes.get_title() for axes in maps] == ["guided", "monotonic"]
+    assert len(curves.lines) == 2
+    for axes in maps:
+        weights = axes.images[0].get_array()
+        assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-4)
 
 
 def test_layer_norm_has_no_statistics_to_differ() -> None:

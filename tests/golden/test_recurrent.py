@@ -13,7 +13,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from regard.core.options import kinds_of
 from regard.data.tensors.padded import Padded
 from regard.models.recurrent import RecurrentDecoderOptions, RecurrentEncoderOptions
-from regard.nn.attention_scores import RecurrentCross, Score
+from regard.nn.attention_scores import Score
+from regard.nn.cross_kinds import RecurrentCross
 from regard.nn.recurrent import CELLS, reverse_indices
 
 B, S, T, D, M = 3, 5, 4, 8, 6

@@ -17,7 +17,17 @@ from regard.data.tensors.special import EOS
 from regard.inputs.input import InputShape
 from regard.models.encoder_decoder import EncoderDecoderOptions
 
-from .unions import SIDES, Tree, each_once, model_trees, name_of, plain_trees, sized, slot
+from .unions import (
+    SIDES,
+    Tree,
+    each_once,
+    model_trees,
+    name_of,
+    plain_trees,
+    sized,
+    slot,
+    with_objective,
+)
 
 WIDTHS = [(8, 12), (12, 12)]  # encoder, decoder; equal only where they must be
 SOURCES = [[5, 6, 7, 8, EOS], [6, 5, EOS], [EOS], [8, 8, 5, EOS]]
@@ -32,7 +42,7 @@ def filled(tree: Tree) -> EncoderDecoderOptions:
         model = sized(tree, EncoderDecoderOptions, **dict(zip(SIDES, widths, strict=True)))
         try:
             return fill_defaults(
-                check_config({"model": model}, "laws"), DataStats(4, 40, 9, False)
+                check_config(with_objective(model), "laws"), DataStats(4, 40, 9, False)
             )[0].model
         except UserError as error:
             last_error = error

@@ -19,13 +19,14 @@ from regard.training.start import start_run
 
 from .conftest import each_part
 from .toys import predictor
+from .unions import with_objective
 
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
 TOKENS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 
 def test_a_model_s_settings_come_back(options: EncoderDecoderOptions) -> None:
-    config = TransduceConfig(model=options)
+    config = TransduceConfig(model=options, objective={"ctc_weight": 0.3 * options.ctc})
     again = check_config(yaml.safe_load(config.dump()), "laws")
     assert again == config and again.dump() == config.dump()
 
@@ -43,7 +44,8 @@ def test_only_one_side_is_sized_by_the_user() -> None:
 @torch.no_grad()
 def test_saved_and_loaded_it_predicts_alike(options: EncoderDecoderOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""
-    tree = {"model": options.model_dump(mode="json"), "task": TOKENS, "search": {"beam": 2}}
+    tree = with_objective(options.model_dump(mode="json"))
+    tree |= {"task": TOKENS, "search": {"beam": 2}}
     run = start_run(tmp_path / "run", check_config(tree, "laws"), PAIRS, PAIRS)
     for parameter in run.model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape)

@@ -41,6 +41,15 @@ def with_models(count: int) -> pytest.MarkDecorator:
     )
 
 
+def joint(objective: Objective, model: nn.Module) -> tuple[Objective, list[nn.Parameter]]:
+    """The objective, with CTC if it can and the model has that layer; and the weights it trains."""
+    if model.ctc is not None and "ctc_weight" in type(objective).model_fields:
+        objective = objective.model_copy(update={"ctc_weight": 0.3})
+    is_joint = "frames" in objective.reads
+    named = model.named_parameters()
+    return objective, [weight for name, weight in named if is_joint or not name.startswith("ctc.")]
+
+
 def rows(batch: Batch, some: list[int]) -> Batch:
     """These rows of a batch, padded as before."""
     source, target = (Padded(side.data[some], side.mask[some]) for side in batch[:2])
@@ -50,6 +59,7 @@ def rows(batch: Batch, some: list[int]) -> Batch:
 @with_models(len(MODELS))
 @torch.no_grad()
 def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
+    objective, _ = joint(objective, model)
     whole = objective(model, batch)
     parts = [objective(model, rows(batch, some)) for some in ([0], [1], [2, 3])]
     assert float(whole.sum) == pytest.approx(sum(float(p.sum) for p in parts), rel=1e-5)
@@ -60,7 +70,7 @@ def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objecti
 
 @with_models(FEW)
 def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
-    weights = list(model.parameters())
+    objective, weights = joint(objective, model)
     whole = torch.autograd.grad(objective(model, batch).sum, weights)
     parts = [
         torch.autograd.grad(objective(model, rows(batch, [row])).sum, weights) for row in range(4)

@@ -17,6 +17,7 @@ from regard.training.session import records
 from regard.training.statistics import recomputed_statistics
 
 from .toys import TOYS, begin, cases, check_same, in_a_new_process, in_parts
+from .unions import with_objective
 
 WORDS = ["abc", "ba", "cab", "b", "ccab", "acbca", "bb", "cacb", "a", "bcbc", "cc"]
 PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
@@ -25,7 +26,7 @@ TOKENS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 
 def config_of(options: EncoderDecoderOptions, training: dict) -> TransduceConfig:
-    tree = {"model": options.model_dump(mode="json"), "task": TOKENS}
+    tree = with_objective(options.model_dump(mode="json")) | {"task": TOKENS}
     return check_config(tree | {"training": {"batch_tokens": 12, "lr": 0.01, **training}}, "laws")
 
 

@@ -103,6 +103,8 @@ def test_every_source_token_counts_and_no_padding(model: nn.Module, source: Padd
 def test_every_weight_is_used(model: nn.Module, batch: Batch) -> None:
     """A weight without a gradient is a part that was built and forgotten."""
     named = dict(model.named_parameters())
-    loss = (model(batch).logits ** 2).sum()
+    outputs = model(batch)
+    loss = (outputs.logits**2).sum()
+    loss = loss if outputs.frames is None else loss + (outputs.frames.data**2).sum()
     gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
     assert [name for name, g in zip(named, gradients, strict=True) if g is None] == []

@@ -28,7 +28,7 @@ from regard.training.run import Run
 from regard.training.start import resume_run, start_run
 from regard.training.transfer import PretrainedModel
 
-from .unions import Tree, model_trees, name_of, sized, slot
+from .unions import Tree, model_trees, name_of, sized, slot, with_objective
 
 NOWHERE = Path("nowhere")  # the folder of runs that are never written
 
@@ -168,7 +168,7 @@ class Case(NamedTuple):
         """Its configuration, with these sections."""
         toy = TOYS[self.toy]
         task = {"kind": toy.task, **toy.settings, **sections.pop("task", {})}
-        return check_config({"task": task, "model": self.model, **sections}, "laws")
+        return check_config({"task": task, **with_objective(self.model), **sections}, "laws")
 
 
 def cases(toy: str) -> list[Case]:

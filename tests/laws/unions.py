@@ -264,7 +264,10 @@ def frontends_of(options: type[Options], part: type[Options], reads: str) -> lis
 def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[Any]]:
     """All choices of a model whose sides are of these kinds."""
     sides = [side for side in SIDES if side in options.model_fields]
+    kinds = {side: {"kind": kind_of(part)} for side, part in zip(sides, parts, strict=True)}
     own = {name: values for name, values in choices(options).items() if name not in sides}
+    if "ctc" in own:
+        own["ctc"] = [value for value in own["ctc"] if accepts(options, kinds | {"ctc": value})]
     if "frontend" in own:
         fitting = frontends_of(options, parts[0], reads)
         own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
@@ -317,6 +320,12 @@ def sized(tree: Tree, options: type[Options], **widths: int) -> Tree:
         sizes = sizes | ({"width": widths[side]} if side in widths else {})
         full[side] = {k: v for k, v in sizes.items() if k in part.model_fields} | tree[side]
     return full
+
+
+def with_objective(model: Tree) -> Tree:
+    """Sections with this model, and an objective that trains all of it."""
+    joint = {"objective": {"ctc_weight": 0.3}} if model.get("ctc") else {}
+    return {"model": model, **joint}
 
 
 def name_of(tree: Tree, options: type[Options]) -> str:

@@ -81,6 +81,25 @@ class TransduceConfig(Config):
     objective: TransduceObjective = CrossEntropy()
     search: SequenceSearch = Beam()
 
+    @model_validator(mode="after")
+    def _has_ctc_layer(self) -> "TransduceConfig":
+        reads, decoder = self.objective.reads, self.model.decoder
+        if "frames" in reads and not self.model.ctc:
+            raise ValueError("objective.ctc_weight: requires model.ctc=true; omit model.ctc")
+        if self.model.ctc and "frames" not in reads:
+            raise ValueError(
+                f"model.ctc=true: objective {self.objective.kind} does not train this layer; "
+                "use objective cross_entropy with a ctc_weight, or omit model.ctc"
+            )
+        if "alignment" in reads and not decoder.aligns:
+            kinds = kinds_of(type(decoder).model_fields["cross"].annotation)
+            fitting = [kind for kind, one in kinds.items() if one.aligns]  # type: ignore[attr-defined]
+            raise ValueError(
+                f"objective.guided_attention: cross {decoder.cross.kind} has no attention weights "  # type: ignore[union-attr]
+                f"that training can read; use model.decoder.cross={' or '.join(fitting)}"
+            )
+        return self
+
 
 class TagConfig(Config):
     """Settings for taggers, which predict one label per word."""

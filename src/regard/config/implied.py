@@ -28,7 +28,20 @@ def implied_settings(owner: type[BaseModel], tree: Any) -> dict[str, Any]:
     found = _first_fit(owner, tree)
     if found is None and "search" in tree:  # then the error names the search
         found = _first_fit(owner, {key: part for key, part in tree.items() if key != "search"})
-    return {} if found is None else {k: v for k, v in found.items() if _get(tree, k) is None}
+    found = (found or {}) | _ctc_layer(owner, tree)
+    return {k: v for k, v in found.items() if _get(tree, k) is None}
+
+
+def _ctc_layer(owner: type[BaseModel], tree: Tree) -> dict[str, Any]:
+    """Return the setting that adds an output layer for CTC, if the objective has a weight for it.
+
+    A model that was built from options in Python has its own setting.
+    """
+    if isinstance(tree.get("model"), BaseModel):
+        return {}
+    fields = getattr(owner.model_fields["model"].annotation, "model_fields", {})
+    weight = _get(tree, "objective.ctc_weight")
+    return {"model.ctc": True} if "ctc" in fields and weight not in (None, 0, "0") else {}
 
 
 def _first_fit(owner: type[BaseModel], tree: Tree) -> dict[str, Any] | None:

@@ -167,10 +167,24 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
         context = error["ctx"]
         hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
         expected, found = context["expected_tags"], context["tag"]
+        if having := _kinds_that_allow(found, error["loc"], config):
+            where = ".".join(path[:-1])
+            return (
+                f"  {name}: {path[-1]} {found} is for {' and '.join(having)} {path[-2]}s only; use "
+                f"{where}.kind={having[0]}, or {name} one of {expected}"
+            )
         return f"  {name}.kind: expected one of {expected}, found {found!r}{hint}"
     value = error.get("input")
     found = f", found {shorten(value)}" if not isinstance(value, dict | BaseModel) else ""
     return f"  {name}: {message}{found}" if name else f"  {message}"
+
+
+def _kinds_that_allow(tag: str, loc: tuple[Any, ...], config: type[BaseModel]) -> list[str]:
+    """Return the other kinds of the options at a location whose slot of this name has this kind."""
+    *above, slot = loc
+    _, _, kinds = _locate(tuple(above), config)
+    fields = {kind: model.model_fields.get(slot) for kind, model in kinds.items()}
+    return [kind for kind, field in fields.items() if field and tag in kinds_of(field.annotation)]
 
 
 def _unknown(key: str, owner: Part, kinds: Kinds) -> str:

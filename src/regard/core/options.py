@@ -108,6 +108,16 @@ def kinds_of(annotation: Any) -> dict[str, type[BaseModel]]:
     return {m.model_fields["kind"].default: m for m in models if "kind" in m.model_fields}
 
 
+def allows(options: type[BaseModel], settings: dict[str, Any]) -> bool:
+    """Return whether the kinds that these settings choose are among those of the options."""
+    for name, value in settings.items():
+        kind = value.get("kind") if isinstance(value, dict) else value
+        kinds = kinds_of(options.model_fields[name].annotation)
+        if kinds and isinstance(kind, str) and kind not in kinds:
+            return False
+    return True
+
+
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested sections as a flat dict with dotted keys."""
     flat: dict[str, Any] = {}

@@ -26,7 +26,8 @@ class NetworkOptions(Options):
     settings, if the network has defaults of its own.
     accepts_any_width: whether the width of the inputs may differ from `width`.
     linear, recurrent, gated: whether the network is linear or recurrent, or has gated cells.
-    gives: kind of output of a model with this decoder.
+    gives: kind of output of a model with this decoder. aligns: whether training can read its
+    attention to the source.
     model_class: class of a model with this decoder; None: EncoderDecoder.
     """
 
@@ -41,6 +42,7 @@ class NetworkOptions(Options):
     recurrent: ClassVar[bool] = False
     gated: ClassVar[bool] = False
     gives: ClassVar[str] = "steps"
+    aligns: ClassVar[bool] = False
     model_class: ClassVar[Any] = None
 
     @classmethod

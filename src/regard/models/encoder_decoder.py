@@ -7,7 +7,7 @@ V vocabulary, N target tokens without padding.
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting, Options, kinds_of
+from regard.core.options import AutoSetting, Options, allows, kinds_of
 from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
@@ -27,6 +27,7 @@ from regard.models.decoders import Decoder
 from regard.models.encoders import AutoOptions, SourceModelOptions
 from regard.models.fast_decoder import FastDecoder, is_plain_step, with_memory
 from regard.models.output_layer import OutputLayer
+from regard.models.parallel_options import exceeds_frames
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.ablation import is_ablating
@@ -40,7 +41,8 @@ MIN_TRANSFORMER_UPDATES = 1_500  # with fewer, an LSTM learns more from sentence
 class EncoderDecoder(nn.Module):
     """An encoder, a decoder and an output layer.
 
-    Training calls `forward`. Decoding calls `start` and `step`.
+    Training calls `forward`. Decoding calls `start` and `step`. ctc: a second output layer, on the
+    encoder, which only training uses.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class EncoderDecoder(nn.Module):
         target: Embedding,
         decoder: TransformerDecoder | RecurrentDecoder,
         head: OutputLayer,
+        ctc: OutputLayer | None = None,
     ) -> None:
         super().__init__()
         self.frontend = frontend
@@ -57,18 +60,20 @@ class EncoderDecoder(nn.Module):
         self.target = target
         self.decoder: TransformerDecoder | RecurrentDecoder = decoder
         self.head = head
+        self.ctc = ctc
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Return the logits (N, V) of all target tokens but padding.
+        """Return the logits (N, V) of all target tokens but padding, and of the frames for CTC.
 
         inputs: decoder inputs (B, T), by default the shifted target.
         """
         assert batch.source is not None and batch.target is not None
         inputs, mask = shifted(batch.target.data) if inputs is None else inputs, batch.target.mask
-        state = self.start(batch.source)
+        memory = self.encoder(self.frontend(batch.source))
         with padding_mask(mask):
-            h, _ = self.decoder(self.target(inputs), state, mask)
-        return Outputs(self.head(h[mask]))
+            h, _ = self.decoder(self.target(inputs), self.decoder.start(memory), mask)
+        frames = None if self.ctc is None else Padded(self.ctc(memory.data), memory.mask)
+        return Outputs(self.head(h[mask]), frames=frames, encoded=memory.mask)
 
     def start(self, source: Padded) -> State:
         """Return the decoder state before the first token."""
@@ -132,6 +137,7 @@ class FastEncoderDecoder:
 class EncoderDecoderOptions(SourceModelOptions):
     """Options of an encoder-decoder model: any encoder with any decoder."""
 
+    derived: ClassVar[frozenset[str]] = frozenset({"ctc"})
     decoder: Decoder = AutoOptions()
     tie_embeddings: bool = Field(
         True, description="share the weights of the target embedding and the output layer"
@@ -139,6 +145,9 @@ class EncoderDecoderOptions(SourceModelOptions):
     output_bias: bool = Field(False, description="add a bias to the output logits")
     embedding_width: int | None = Field(
         None, ge=0, description="width of the embeddings of recurrent sides; 0: same as width"
+    )
+    ctc: bool = Field(
+        False, description="output layer on the encoder for CTC; follows objective.ctc_weight"
     )
 
     @property
@@ -157,7 +166,7 @@ class EncoderDecoderOptions(SourceModelOptions):
             return
         kinds: dict[str, Any] = kinds_of(cls.model_fields["decoder"].annotation)
         for kind, part in kinds.items():
-            fits = set(own) <= set(part.model_fields)
+            fits = set(own) <= set(part.model_fields) and ("kind" in own or allows(part, own))
             if fits and own.get("kind", kind) == kind:
                 for settings, gives in part.ways(own):
                     chosen = {} if part.is_auto else {"kind": kind}
@@ -166,8 +175,10 @@ class EncoderDecoderOptions(SourceModelOptions):
     def unfit(self, corpus: Corpus, source: str) -> tuple[np.ndarray, str] | None:
         encoder: Any = self.encoder
         frontend = self.frontend or default_frontend(source, None if encoder.is_auto else encoder)
-        lengths = corpus.lengths[:, 0].astype(np.int64)
-        return self.decoder.unfit(corpus, frontend.reduced(lengths), source)
+        positions = frontend.reduced(corpus.lengths[:, 0].astype(np.int64))
+        if self.ctc and (found := exceeds_frames(corpus, positions)) is not None:
+            return found, "longer than their frames for CTC (objective.ctc_weight)"
+        return self.decoder.unfit(corpus, positions, source)
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "EncoderDecoderOptions":
@@ -178,6 +189,15 @@ class EncoderDecoderOptions(SourceModelOptions):
             raise ValueError(
                 f"cross {cross.kind} needs equal widths of encoder and decoder, found {widths[0]} "
                 f"and {widths[1]}; make them equal or use cross bilinear"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_ctc(self) -> "EncoderDecoderOptions":
+        if self.ctc and self.gives != "steps":
+            raise ValueError(
+                "ctc (objective.ctc_weight): expected a decoder that writes token by token, found "
+                f"{self.decoder.kind}; omit both"
             )
         return self
 
@@ -239,8 +259,16 @@ class EncoderDecoderOptions(SourceModelOptions):
             embedding,
             decoder.build(encoder.output_for(frontend), sizes[1]),
             OutputLayer(weight, self.output_bias),
+            **self._ctc_layer(target, encoder.output_for(frontend)),
         )
         return model
+
+    def _ctc_layer(self, target: int, width: int) -> dict[str, OutputLayer]:
+        """Return the output layer for CTC of an encoder of this width, if the model has one."""
+        if not self.ctc:
+            return {}
+        weight = nn.Parameter(torch.randn(target, width) * width**-0.5)
+        return {"ctc": OutputLayer(weight, bias=True)}
 
     def _inputs(self, part: Any) -> int:
         """Return the width of the input vectors of the encoder or decoder."""

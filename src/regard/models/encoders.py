@@ -32,6 +32,7 @@ class AutoOptions(Options):
 
     is_auto: ClassVar[bool] = True
     gives: ClassVar[str] = "steps"
+    aligns: ClassVar[bool] = True
     kind: Literal["auto"] = "auto"
     layers: int | None = Field(None, gt=0, description="number of layers")
     width: int | None = Field(None, gt=0, description="hidden size")

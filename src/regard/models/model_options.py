@@ -31,9 +31,13 @@ MIN_LIMIT = {False: 2_000_000, True: 0}  # weights
 
 
 class ModelOptions(Options):
-    """Base class of model options."""
+    """Base class of model options.
+
+    derived: settings that follow from other sections, so that runs do not inherit them.
+    """
 
     gives: ClassVar[str] = "labels"
+    derived: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

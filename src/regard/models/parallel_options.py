@@ -41,14 +41,12 @@ class FrameOptions(NetworkOptions):
 
         CTC also needs a blank between two equal tokens.
         """
-        if self.gives != "frames" or (pairs := pairs_of(corpus)) is None:
+        if self.gives != "frames":
             return None
-        targets = pairs.lengths[:, 1].astype(np.int64)
-        needed = targets - 1 + repeats(pairs.target)  # without EOS
         upsample = self.upsample or frames_of(source == "sound")
-        return needed > upsample * positions, (
-            f"longer than their frames for CTC (model.decoder.upsample={upsample})"
-        )
+        found = exceeds_frames(corpus, upsample * positions)
+        why = f"longer than their frames for CTC (model.decoder.upsample={upsample})"
+        return None if found is None else (found, why)
 
 
 class NoDecoderOptions(FrameOptions):
@@ -206,6 +204,15 @@ def _unused(stats: DataStats) -> AutoSetting:
 
 
 LENGTH_LIMITS = {"classifier": _change, "joint": _change, "eos": _longest, "ctc": _unused}
+
+
+def exceeds_frames(corpus: Corpus, frames: np.ndarray) -> np.ndarray | None:
+    """Return which targets (N,) need more than these frames (N,) for CTC; None without pairs."""
+    if (pairs := pairs_of(corpus)) is None:
+        return None
+    targets = pairs.lengths[:, 1].astype(np.int64)
+    found: np.ndarray = targets - 1 + repeats(pairs.target) > frames  # without EOS
+    return found
 
 
 def pairs_of(corpus: Corpus) -> PairCorpus | None:

@@ -21,8 +21,9 @@ from regard.inputs.frontend import Frontend
 from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.fast_decoder import FastDecoder
 from regard.models.fast_recurrent import FastRecurrentDecoder, FastRecurrentEncoder
-from regard.nn.attention_scores import Additive, RecurrentCross, Score
+from regard.nn.attention_scores import Additive, Score
 from regard.nn.capture_hooks import merge_steps
+from regard.nn.cross_kinds import RecurrentCross
 from regard.nn.dropout import Dropout
 from regard.nn.fast import claim
 from regard.nn.fast_cells import fast_cells
@@ -91,7 +92,7 @@ class RecurrentDecoder(nn.Module):
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
         """Return the output (R, T, D) for x (R, T, D), and the new state."""
         x, state = self.dropout(x), self._initialized(x, state)
-        if not self.input_feeding and not self.score.sequential:
+        if not self.input_feeding:
             return self._read(x, state)
         steps = []
         with merge_steps():
@@ -223,6 +224,10 @@ class RecurrentDecoderOptions(RecurrentOptions):
     @property
     def features(self) -> dict[str, Any]:
         return super().features | {"attention": self.cross and self.cross.kind}
+
+    @property
+    def aligns(self) -> bool:  # type: ignore[override]
+        return (self.cross or Additive()).aligns
 
     @property
     def weights(self) -> int:

@@ -269,6 +269,10 @@ class TransformerDecoderOptions(CausalTransformerOptions):
     default_layers: ClassVar[int] = 2
     cross: Attention = Field(Softmax(), description="kind of attention to the source")
 
+    @property
+    def aligns(self) -> bool:  # type: ignore[override]
+        return self.cross.aligns
+
     @model_validator(mode="after")
     def _check_cross(self) -> "TransformerDecoderOptions":
         if not self.cross.supports.cross:

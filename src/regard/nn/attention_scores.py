@@ -1,4 +1,4 @@
-"""Attention of a recurrent decoder to the source: the choices of the option `cross`.
+"""Attention of a recurrent decoder to the source: the interface, and the kinds without a past.
 
 The memory is the encoder output. Shapes: B sentences, k beams per sentence, R = k * B rows,
 S source length, T target length, D width of the decoder, M width of the memory.
@@ -6,10 +6,9 @@ S source length, T target length, D width of the decoder, M width of the memory.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.options import Options
@@ -17,17 +16,12 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
 from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
+from regard.nn.additive_network import AdditiveNetwork
 from regard.nn.capture_hooks import record_attention
 
 
 class Score(nn.Module, ABC):
-    """Base class of the attention of a recurrent decoder.
-
-    sequential: whether the attention of a position depends on the attention of the previous
-    position. If so, training is sequential too.
-    """
-
-    sequential: ClassVar[bool] = False
+    """Base class of the attention of a recurrent decoder."""
 
     @abstractmethod
     def forward(
@@ -36,7 +30,7 @@ class Score(nn.Module, ABC):
         """Return the contexts (R, T, M) of decoder states h (R, T, D), the keys, and the new past.
 
         keys: the projected memory (B rows); None in the first step. past: what the attention keeps
-        from step to step (R rows); None in the first step.
+        from step to step (R rows), such as the previous weights; None in the first step.
         """
 
     def fast(self) -> "FastScore | None":
@@ -94,10 +88,14 @@ class ScoredContext(Score):
     ) -> tuple[Tensor, Tree, Tree]:
         if keys is None:
             keys = self.project(memory)
-        weights = self.weights(fold(h, len(memory.data)), memory, keys)
+        weights, past = self.attend(h, memory, keys, past)
         record_attention(self, lambda: unfold(weights, h).unsqueeze(1), at="source")
         found = zero_ablated(self, (weights @ memory.data).unsqueeze(1)).squeeze(1)
-        return unfold(found, h), keys, None
+        return unfold(found, h), keys, past
+
+    def attend(self, h: Tensor, memory: Padded, keys: Tensor, past: Tree) -> tuple[Tensor, Tree]:
+        """Return the weights (B, k*T, S) of states h (R, T, D), and the new past."""
+        return self.weights(fold(h, len(memory.data)), memory, keys), None
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:
         """Return the attention weights (B, T, S), which sum to one over S."""
@@ -114,21 +112,8 @@ def _product(x: Tensor, keys: Tensor) -> Tensor:
     return torch.bmm(x.view(len(keys), -1, x.shape[1]), keys.transpose(1, 2))
 
 
-class AdditiveScore(ScoredContext):
-    """Additive score v . tanh(W h + U m) of state h and memory m (Bahdanau et al. 2015, A.1.2)."""
-
-    def __init__(self, width: int, memory_width: int) -> None:
-        super().__init__()
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(memory_width, width, bias=False)
-        self.weigh = nn.Linear(width, 1, bias=False)
-
-    def project(self, memory: Padded) -> Tensor:
-        return self.key(memory.data)  # (B, S, D)
-
-    def score(self, h: Tensor, keys: Tensor) -> Tensor:
-        mixed = torch.tanh(self.query(h).unsqueeze(2) + keys.unsqueeze(1))  # (B, T, S, D)
-        return self.weigh(mixed).squeeze(-1)
+class AdditiveScore(AdditiveNetwork, ScoredContext):
+    """Score of each position by a small network, from its vector and the decoder state."""
 
     def fast(self) -> FastScore | None:
         plain = all(type(one) is nn.Linear for one in (self.query, self.key, self.weigh))
@@ -181,10 +166,15 @@ class BilinearScore(ScoredContext):
 
 
 class ScoreOptions(Options):
-    """Base class of score options."""
+    """Base class of score options.
+
+    equal_widths: whether encoder and decoder need the same width. aligns: whether it has weights
+    that training can read.
+    """
 
     exports: ClassVar[frozenset[str]] = frozenset()
-    equal_widths: ClassVar[bool] = False  # whether encoder and decoder need the same width
+    equal_widths: ClassVar[bool] = False
+    aligns: ClassVar[bool] = True
     kind: str
 
     def build(self, width: int, memory_width: int) -> Score:
@@ -196,6 +186,7 @@ class NoAttention(ScoreOptions):
     """No attention: the source is one vector."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
+    aligns: ClassVar[bool] = False
     kind: Literal["none"] = "none"
 
     def build(self, width: int, memory_width: int) -> Score:
@@ -242,8 +233,3 @@ class Bilinear(ScoreOptions):
 
     def build(self, width: int, memory_width: int) -> Score:
         return BilinearScore(width, memory_width)
-
-
-RecurrentCross = Annotated[
-    NoAttention | Additive | Dot | ScaledDot | Bilinear, Field(discriminator="kind")
-]

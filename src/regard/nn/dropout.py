@@ -63,7 +63,7 @@ def use_generator(generator: torch.Generator) -> contextlib.AbstractContextManag
 
 
 class StepNoise:
-    """Dropout masks of a pass over all positions, applied one position at a time.
+    """Dropout masks and noise of a pass over all positions, applied one position at a time.
 
     A decoder that reads `count` tokens one by one then has the masks that it would have if it read
     all at once. step: the current position. Only on a CPU.
@@ -72,6 +72,7 @@ class StepNoise:
     def __init__(self, count: int) -> None:
         self.count, self.step, self.call = count, 0, 0
         self.starts: list[int] = []  # offset of the mask of each call in a step
+        self.normal: Tensor | None = None  # the noise of all positions
 
     def next(self) -> None:
         """Continue with the next position."""
@@ -88,6 +89,13 @@ class StepNoise:
         masks = _masks(rate)[start_of_call : start_of_call + size]
         return masks.view(len(x), self.count, -1)[:, self.step].view(x.shape).to(x.dtype)
 
+    def normal_noise(self, like: Tensor) -> Tensor:
+        """Return normal noise (R, 1, S) at the current position. At most one call per step."""
+        if self.normal is None:
+            shape = (len(like), self.count, like.shape[2])
+            self.normal = torch.randn(shape, generator=thread_generator())
+        return self.normal[:, self.step : self.step + 1].to(like)
+
 
 # The noise of decoding step by step in this thread, if any.
 STEPS: Slot[StepNoise | None] = Slot("steps", None)
@@ -96,6 +104,16 @@ STEPS: Slot[StepNoise | None] = Slot("steps", None)
 def use_step_noise(noise: StepNoise) -> contextlib.AbstractContextManager[None]:
     """Take dropout masks from `noise` in this thread inside the block."""
     return STEPS.set(noise)
+
+
+def normal_noise(like: Tensor) -> Tensor:
+    """Return standard normal noise with the shape (R, T, S) of `like`."""
+    steps = STEPS.get()
+    if steps is not None:
+        return steps.normal_noise(like)
+    return torch.randn(
+        like.shape, generator=thread_generator(), dtype=like.dtype, device=like.device
+    )
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 Shapes: B batch size, F frames, T target length, V vocabulary.
 """
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.data.tensors.special import BLANK
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
@@ -49,6 +50,19 @@ class CTC(Objective):
             uniform = -scores.mean(-1).masked_fill(~(frames.mask & fits[:, None]), 0.0).sum()
             loss = (1 - self.label_smoothing) * nll + self.label_smoothing * uniform
         return Loss(loss, count, {"nll": nll.detach()})
+
+
+def joint_loss(loss: Loss, output: Outputs, batch: Batch, weight: float) -> Loss:
+    """Return (1 - weight) * loss + weight * CTC of the frames, with the part `ctc`.
+
+    Targets that do not fit into their frames have no CTC loss.
+    """
+    assert output.frames is not None and batch.target is not None
+    frames = output.frames
+    each = ctc_nll(frames.data.float().log_softmax(-1), frames.mask, batch.target)  # (B,)
+    nll = torch.where(each.isfinite(), each, 0.0).sum()
+    total = (1 - weight) * loss.sum + weight * nll
+    return replace(loss, sum=total, parts=loss.parts | {"ctc": nll.detach()})
 
 
 def ctc_nll(scores: Tensor, mask: Tensor, target: Padded) -> Tensor:

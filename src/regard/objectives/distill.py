@@ -13,18 +13,18 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch
-from regard.objectives.cross_entropy import CrossEntropy, SmoothedLoss
+from regard.objectives.cross_entropy import SmoothedLoss, TokenLoss
 from regard.objectives.objective import DONE, Context, Loss
 
 
-class Distill(CrossEntropy):
+class Distill(TokenLoss):
     """Distillation of each token (Hinton et al. 2015; Kim and Rush 2016, 3.1).
 
     weight * T^2 KL(teacher || model), both at temperature T, plus (1 - weight) * cross entropy.
     The teacher has no gradients and is not part of checkpoints.
     """
 
-    kind: Literal["distill"] = "distill"  # type: ignore[assignment]
+    kind: Literal["distill"] = "distill"
     teacher: str | None = Field(None, description="run folder of the teacher")
     temperature: float = Field(1.0, gt=0, description="softmax temperature of teacher and model")
     weight: float = Field(

@@ -67,6 +67,14 @@ class Objective(Options, ABC):
     kind: str
 
     @property
+    def reads(self) -> frozenset[str]:
+        """Return what the loss reads besides the kinds of `takes`.
+
+        "frames": logits of the encoder, for CTC. "alignment": attention to the source.
+        """
+        return frozenset()
+
+    @property
     def teachers(self) -> tuple[str, ...]:
         """Return the folders of the trained models that the objective learns from."""
         return ()

@@ -27,7 +27,7 @@ class Reinforce(SequenceLoss):
     (self-critical, Rennie et al. 2017), or moving average of the rewards of earlier updates.
     """
 
-    kind: Literal["reinforce"] = "reinforce"  # type: ignore[assignment]
+    kind: Literal["reinforce"] = "reinforce"
     baseline: Literal["mean", "greedy", "moving", "none"] = Field(
         "mean",
         description="expected reward that is subtracted: mean of the other samples of the source, "

@@ -23,7 +23,7 @@ class MinimumRisk(SequenceLoss):
     samples or the n-best list of the current model, and the reference.
     """
 
-    kind: Literal["risk"] = "risk"  # type: ignore[assignment]
+    kind: Literal["risk"] = "risk"
     candidates: Literal["samples", "nbest"] = Field(
         "samples", description="how candidates are found: by sampling or by beam search"
     )

@@ -9,12 +9,12 @@ from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch
 from regard.metrics.rewards import Reward
-from regard.objectives.cross_entropy import CrossEntropy
+from regard.objectives.cross_entropy import TokenLoss
 
 FINE_TUNING = 0.1  # of the learning rate that a model has from random weights
 
 
-class SequenceLoss(CrossEntropy):
+class SequenceLoss(TokenLoss):
     """Base class of losses on complete outputs. In evaluation they are cross entropy.
 
     The loss in training is a sum over sources, and its count is their number.

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import MASK, PAD, SPECIALS
 from regard.nn.dropout import thread_generator
-from regard.objectives.cross_entropy import CrossEntropy, SmoothedLoss
+from regard.objectives.cross_entropy import SmoothedLoss, TokenLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
-class NextToken(CrossEntropy):
+class NextToken(TokenLoss):
     """Cross entropy of the next token in plain text. Each batch continues from the last state."""
 
-    kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
+    kind: Literal["next_token"] = "next_token"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
 

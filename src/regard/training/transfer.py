@@ -76,7 +76,7 @@ def inherit_options(
         else {"kind", "tie_embeddings"}
     )
     for name, theirs in pretrained.config.model.model_dump(mode="json").items():
-        if name not in defaults or name in skipped:
+        if name not in defaults or name in skipped | config.model.derived:
             continue
         ours, default = tree["model"][name], defaults[name]
         if isinstance(ours, dict):

@@ -180,7 +180,8 @@ class Outputs(NamedTuple):
     logits: (N, V) for the N target tokens without padding (of a parallel decoder: for its masked
     inputs), (B, S, C) per position, or (B, C) per row. carry: the model state for the next batch.
     lengths: scores of output lengths, by a parallel decoder. frames: logits (B, S, V) per frame,
-    with their mask, for CTC. transitions: (C + 1, C + 1), CRF scores of label pairs, see
+    with their mask, for CTC. encoded: (B, S), which positions of the encoder are not padding, of an
+    encoder-decoder model. transitions: (C + 1, C + 1), CRF scores of label pairs, see
     `nn/crf.py`.
     """
 
@@ -189,6 +190,7 @@ class Outputs(NamedTuple):
     lengths: LengthScores | None = None
     frames: Padded | None = None
     transitions: Tensor | None = None
+    encoded: Tensor | None = None
 
 
 def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:

@@ -29,6 +29,7 @@ class AdditiveScores(KernelOptions):
     """Scores by a small feed-forward network instead of a product. Quadratic."""
 
     supports: ClassVar[Supports] = Supports(rotary=False)
+    aligns: ClassVar[bool] = True
     kind: Literal["additive"] = "additive"
 
     def build(self, shape: Shape) -> Kernel:

@@ -146,9 +146,14 @@ class Kernel(nn.Module, ABC):
 
 
 class KernelOptions(Options):
-    """Base class of kernel options. exports: the engines that support the kernel."""
+    """Base class of kernel options.
+
+    exports: the engines that support the kernel. aligns: whether training can read its weights as
+    attention to the source.
+    """
 
     supports: ClassVar[Supports] = Supports()
+    aligns: ClassVar[bool] = False
     exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 

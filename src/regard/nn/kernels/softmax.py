@@ -88,6 +88,7 @@ class SoftmaxAttention(DenseAttention):
 class Softmax(KernelOptions):
     """Full softmax attention: every position attends to every other. Quadratic."""
 
+    aligns: ClassVar[bool] = True
     kind: Literal["softmax"] = "softmax"
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     fused: bool = Field(True, description="use torch's fused kernel; false: an explicit matrix")

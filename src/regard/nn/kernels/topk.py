@@ -1,6 +1,6 @@
 """Top-k attention: softmax over the largest scores of each query only."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
@@ -29,6 +29,7 @@ class TopKAttention(DenseAttention):
 class TopK(KernelOptions):
     """Softmax over the largest scores of each query. Quadratic."""
 
+    aligns: ClassVar[bool] = True
     kind: Literal["topk"] = "topk"
     count: int = Field(8, gt=0, description="scores per query that are kept")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.views.plots import (
+    alignment_plot,
     attention_ideas,
     checkpoints,
     convolution_plots,
@@ -110,6 +111,11 @@ FIGURES = {
     "attention-pattern": FigureSpec(
         "attention patterns of all kernels, computed from gradients",
         patterns.plot_patterns,
+        ("kinds",),
+    ),
+    "alignment": FigureSpec(
+        "attention to a long source: additive, guided, location-aware and monotonic",
+        alignment_plot.plot_alignments,
         ("kinds",),
     ),
     "graph-attention": FigureSpec(
