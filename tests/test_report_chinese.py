@@ -42,7 +42,7 @@ COMMAND = re.compile(r"--set [\w.=\[\]\0]*|^\.\w+=\w+|^s (?=have|that|with)|^[\w
 # errors, and what only the terminal shows
 INTERNAL = re.compile(
     r"tokens in vocabulary|labels, most frequent|words by rank|expected|not supported|"
-    r"only supported|needs |invalid|must |seed|corrupted"
+    r"only supported|needs |invalid|must |seed|corrupted|longer than their frames"
 )
 
 
