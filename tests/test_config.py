@@ -418,3 +418,21 @@ def test_a_recipe_that_is_not_there() -> None:
 )
 def test_a_setting_that_only_one_kind_has_chooses_that_kind(setting: str, kind: str) -> None:
     assert load_config(settings=[setting]).model.encoder.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("model.frontend.augment.flip=true", "grid"),
+        ("model.frontend.augment.noise=0.1", "convolution"),
+        ("model.frontend.deltas=1", "convolution"),
+    ],
+)
+def test_of_frontends_that_read_the_same_the_first_is_used(setting: str, kind: str) -> None:
+    config = load_config(None, ["task.kind=classify", setting])
+    assert config.model.frontend.kind == kind
+
+
+def test_a_section_that_fits_several_inputs_needs_a_kind() -> None:
+    (line,) = error_of("task.kind=classify", "model.frontend.augment={}")
+    assert line.startswith("model.frontend: expected a kind; set model.frontend.kind to one of ")

@@ -133,7 +133,8 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     """Return the tree with a `kind` in each section without one.
 
     The added kind is the default or, if the default lacks one of the settings, the only kind that
-    has all of them. Kinds for special inputs count only if no other has them.
+    has all of them. Kinds for special inputs count only if no other has them. If several frontends
+    of the same input have them, it is the first one.
     """
     if not isinstance(tree, dict):
         return tree
@@ -144,14 +145,26 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
             continue
         part, kinds = _slot(field.annotation)
         if kinds:
-            fitting = [k for k, model in kinds.items() if set(value) <= set(model.model_fields)]
+            fitting = [k for k, model in kinds.items() if _has(model, value)]
             default = getattr(field.default, "kind", None)
             fitting = [k for k in fitting if not getattr(kinds[k], "is_special", False)] or fitting
-            only = fitting[0] if len(fitting) == 1 and default not in fitting else default
+            inputs = {getattr(kinds[k], "reads", k) for k in fitting}
+            only = fitting[0] if len(inputs) == 1 and default not in fitting else default
             value = value if only is None else {"kind": only, **value}
             part = kinds.get(str(value.get("kind")), part)
         out[key] = _with_kinds(value, part) if part else value
     return out
+
+
+def _has(model: type[BaseModel], tree: Tree) -> bool:
+    """Return whether the options class has all settings of the tree, also the nested ones."""
+    for key, value in tree.items():
+        if key not in model.model_fields:
+            return False
+        part, kinds = _slot(model.model_fields[key].annotation)
+        if part and not kinds and isinstance(value, dict) and not _has(part, value):
+            return False
+    return True
 
 
 def _explain(error: Any, config: type[BaseModel]) -> str:
@@ -163,6 +176,8 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
         why = f"was renamed to {renamed[0]}" if renamed else _unknown(path[-1], owner, kinds)
         return f"  {name}: {why}"
     message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "union_tag_not_found":
+        return f"  {name}: expected a kind; set {name}.kind to one of {', '.join(kinds)}"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
