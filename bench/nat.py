@@ -181,7 +181,7 @@ def distill(data: str, minutes: float, pairs: Path) -> Path:
 
 def score(cell: Cell, files: dict[str, Path]) -> Cell:
     """The metrics of a run with some search settings."""
-    words: list[object] = ["evaluate", run_folder(cell), files["test"], "--json", "--all-metrics"]
+    words: list[object] = ["evaluate", run_folder(cell), files["test"], "--json", "--all"]
     for key, value in cell["search"].items():
         if key == "rescore":
             teacher = run_folder(cell | {"system": TEACHER, "on": "raw"})

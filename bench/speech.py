@@ -126,7 +126,7 @@ def trained(
     start = time.monotonic()
     regard(["train", str(train), *training, *budget])
     seconds = time.monotonic() - start
-    scores = regard(["evaluate", str(work / "run"), str(test), *common, "--json", "--all-metrics"])
+    scores = regard(["evaluate", str(work / "run"), str(test), *common, "--json", "--all"])
     found = json.loads(scores)["metrics"]
     wanted = ("accuracy", "macro_f1", "exact_match", "cer", "wer")
     return {name: found[name] for name in wanted if name in found} | {"seconds": round(seconds)}
