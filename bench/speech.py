@@ -112,16 +112,19 @@ def write_wav(path: Path, values: np.ndarray, rate: int = 8000) -> None:
 
 
 def trained(
-    train: Path, test: Path, target: str, cell: Cell, settings: list[str], dev: bool = True
+    train: Path, test: Path, target: str, cell: Cell, settings: list[str], unheard: bool = False
 ) -> Cell:
     """Train on a table, evaluate on another one; return the metrics.
 
-    dev: whether the test table selects the checkpoint; otherwise part of the training table does.
+    unheard: whether the test table has other speakers. Then their names are read, so that features
+    are normalized by speaker, and the test table does not select the checkpoint.
     """
     work = Path(tempfile.mkdtemp(dir=train.parent))
     common = ["--source-column", "file", "--target-column", target]
+    common += ["--speaker-column", "speaker"] if unheard else []
     sets = [part for one in settings for part in ("--set", one)]
-    training = [*common, *(["--dev", str(test)] if dev else []), "--out", str(work / "run"), *sets]
+    dev = [] if unheard else ["--dev", str(test)]
+    training = [*common, *dev, "--out", str(work / "run"), *sets]
     budget = ["--budget", cell["budget"], "--seed", str(cell["seed"])]
     start = time.monotonic()
     regard(["train", str(train), *training, *budget])
@@ -165,7 +168,7 @@ def measure(cell: Cell, data: Recordings, extra: list[str]) -> Cell:
         others = [row for row in data.rows if row["speaker"] != name]
         own = [row for row in data.rows if row["speaker"] == name]
         tables = data.table(f"not-{name}", others), data.table(f"only-{name}", own)
-        return trained(*tables, "digit", cell, ["task.kind=classify", *extra], dev=False)
+        return trained(*tables, "digit", cell, ["task.kind=classify", *extra], unheard=True)
     if part == "letters":
         return trained(
             train, dev, "word", cell, ["task.target.tokenizer=char", *KINDS[kind], *extra]
