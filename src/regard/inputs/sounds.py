@@ -72,7 +72,7 @@ class SoundInput(Input):
         if self.normalize == "speaker" and source.speaker is not None:
             return found - self._speaker_mean(source.speaker)
         if self.normalize in ("speaker", "mean"):
-            found = found - found.mean(0)
+            found = found - voice_mean(found)
         return found
 
     def analyze(self, source: Any) -> np.ndarray:
@@ -164,6 +164,17 @@ def too_short(sound: Sound, window: float) -> UserError:
         f"of {window:g} ms",
         help="record it again, or remove it",
     )
+
+
+def voice_mean(rows: np.ndarray) -> np.ndarray:
+    """Return the mean (F,) of log-mel windows (S, F), weighted by the square root of their power.
+
+    Pauses hardly count, whose length and noise differ between recordings of the same word.
+    """
+    wide = rows.astype(np.float64)
+    weights = np.sqrt(np.exp(wide - wide.max()).sum(1))
+    found: np.ndarray = weights @ wide / weights.sum()
+    return found.astype(np.float32)
 
 
 def statistics(rows: Any) -> tuple[np.ndarray, np.ndarray]:
