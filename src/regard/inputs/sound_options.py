@@ -64,9 +64,10 @@ class Sounds(InputOptions):
     step: Milliseconds = Field(10.0, description="time between windows in milliseconds")
     normalize: Normalize | None = Field(
         None,
-        description="subtract the mean of each band over the recording, in which loud windows count "
-        "more (mean), or over all recordings of the speaker (--speaker-column), or standardize over "
-        "the recording or the training set; None: speaker if the speakers are known, otherwise mean",
+        description="subtract the mean of each band over the recording, in which loud windows "
+        "count more (mean), or over all recordings of the speaker (--speaker-column), or "
+        "standardize over the recording or the training set; None: speaker if the speakers are "
+        "known, otherwise mean",
     )
 
     @classmethod
