@@ -23,7 +23,7 @@ from regard.nn.capture_hooks import record_attention
 
 IMAGES_PER_BATCH, IMAGE_EPOCHS = 64, 30.0
 SOUNDS_PER_BATCH, MAX_FRAMES = 32, 8192  # per batch
-SOUND_EPOCHS, MIN_SOUND_UPDATES = 40.0, 1_500  # with more, the model learns the voices
+SOUND_DROPOUT = 0.5  # with less, models learn the voices of the training set
 MIN_WIDE_UPDATES = 1_200  # of a wide tagger, as estimated; with fewer, a narrow one learns more
 
 
@@ -227,6 +227,8 @@ class PooledOptions(SourceModelOptions):
         return self.own_default("default_lr") or 2e-3
 
     def default_dropout(self, stats: DataStats, passes: float) -> float:
+        if stats.frames:
+            return SOUND_DROPOUT
         texts = stats.labels and not stats.vectors
         return 0.33 if texts else super().default_dropout(stats, passes)
 
@@ -240,19 +242,14 @@ class PooledOptions(SourceModelOptions):
         return super().default_batch_tokens(stats)
 
     def default_epochs(self, stats: DataStats) -> float | None:
-        """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images.
-
-        Sounds: 40 epochs, or more if this is too few updates.
-        """
+        """Return 3 to 8 epochs for texts, because models overfit them quickly; 30 for images."""
         if any(stats.grid):
             return None if stats.budget else IMAGE_EPOCHS
         if stats.edges:
             found: float | None = self.own_default("default_epochs")
             return found
-        if stats.vectors:
+        if stats.vectors or stats.frames:
             return None
-        if stats.frames:
-            return max(SOUND_EPOCHS, round(MIN_SOUND_UPDATES * SOUNDS_PER_BATCH / stats.examples))
         return max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
