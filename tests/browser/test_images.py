@@ -100,6 +100,12 @@ def test_an_image_is_predicted_and_inspected(
             "aria-label", re.compile(".")
         )
     expect(page.locator("[data-tiles=filters] canvas").first).to_be_visible()
+    maps = page.locator("figure[data-maps='0']")
+    expect(maps.locator("[data-field=image]")).to_be_hidden()
+    maps.locator("canvas[role=img]").first.click(position={"x": 2, "y": 2})
+    expect(maps.locator("[data-says=field]")).to_contain_text(
+        "Row 1, column 1 of encoder.stack.blocks.0 depends on rows 1 to 2 and columns 1 to 2"
+    )
     assert violations(page) == []
 
 
