@@ -51,6 +51,18 @@
     return node;
   });
 
+  // Which layer and head the edges show. Layers may have different numbers of heads.
+  const pickers = (layers, shown, update) => {
+    const heads = regard.numbers(layers[shown.layer].heads).shape[0];
+    const named = Array.from({length: heads}, (_, head) => [String(head), regard.say("head.number", {head})]);
+    return [
+      regard.picker(regard.say("gates.layer"), "graphLayer", layers.map(({layer}, index) => [String(index), String(layer)]),
+        String(shown.layer), (value) => { shown.layer = +value; shown.head = "mean"; update(); }),
+      ...(heads > 1 ? [regard.picker(regard.say("picture.head"), "graphHead", [["mean", regard.say("picture.mean")], ...named],
+        shown.head, (value) => { shown.head = value; update(); })] : []),
+    ];
+  };
+
   regard.graph = ({data, state, bus}) => {
     const {graph} = data, layers = encoderMaps(data), points = placed(graph.positions);
     const shown = state.graph ||= {layer: 0, head: "mean"};
@@ -63,16 +75,13 @@
       svg.replaceChildren(...drawEdges(graph, points, weights),
         ...drawNodes({graph, step: state.step, saliency, points, labels, bus}));
     };
-    const select = (name, hook, options, chosen, react) => regard.picker(name, hook, options, chosen, (value) => { react(value); draw(); });
-    const heads = layers.length ? regard.numbers(layers[0].heads).shape[0] : 0;
-    const controls = layers.length ? make("div", {class: "picture-controls"},
-      select(regard.say("gates.layer"), "graphLayer", layers.map(({layer}, index) => [String(index), String(layer)]), String(shown.layer),
-        (value) => { shown.layer = +value; }),
-      heads > 1 ? select(regard.say("picture.head"), "graphHead", [["mean", regard.say("picture.mean")],
-        ...Array.from({length: heads}, (_, head) => [String(head), regard.say("head.number", {head})])], shown.head,
-      (value) => { shown.head = value; }) : null) : null;
+    const controls = layers.length ? make("div", {class: "picture-controls"}) : null;
+    const update = () => {
+      if (controls) controls.replaceChildren(...pickers(layers, shown, update));
+      draw();
+    };
     bus.on("choose", draw);
-    draw();
+    update();
     return [controls, svg,
       make("ul", {class: "graph-labels"}, labels.map((label, index) => make("li", {},
         make("span", {class: "graph-color", style: {background: COLORS[index % COLORS.length]}}), label))),
