@@ -196,3 +196,31 @@ def test_what_is_rejected(command: Command, words: list[str], message: str) -> N
     said = command(*words, "--out", "r")
     assert said.code == 2 and message in said.err
     assert not Path("r", "config.yaml").exists()
+
+
+def test_predict_tables(command: Command, classifier: Path) -> None:
+    """Files in a table, which needs no targets; the first column, one by name, JSON lines."""
+    by_class(Path("new"), 2)
+    expected = ["cat/0.png\tcat", "dog/1.png\tdog"]
+    tables = {
+        "a.tsv": "file\tlabel\tpart\ncat/0.png\tcat\ttest\ndog/1.png\t\ttest\n",
+        "b.csv": "file\ncat/0.png\ndog/1.png\n",
+        "c.csv": "id,scan\n1,cat/0.png\n2,dog/1.png\n",
+        "d.jsonl": '{"image": "cat/0.png", "captions": ["a", "b"]}\n{"image": "dog/1.png"}\n',
+        "e.tsv": "cat/0.png\ndog/1.png\n",
+    }
+    for name, text in tables.items():
+        Path("new", name).write_text(text)
+        column = ("--source-column", "scan") if name == "c.csv" else ()
+        assert lines(command("predict", classifier, "--input", f"new/{name}", *column)) == expected
+    said = command("predict", classifier, "--input", "new/c.csv")
+    assert said.code == 2 and not said.out
+    assert "new/c.csv: expected a column of image files, found id, scan" in said.err
+    said = command("predict", classifier, "--input", "new/a.tsv", "--source-column", "fil")
+    assert said.code == 2 and "did you mean 'file'?" in said.err
+    Path("new/a.tsv").write_text("file\tlabel\ncat/0.png\tcat\nno.png\tdog\ncat\tdog\n")
+    said = command("predict", classifier, "--input", "new/a.tsv")
+    assert said.code == 2 and "new/a.tsv line 3: new/no.png: no such file" in said.err
+    Path("new/a.tsv").write_text("file\tlabel\ncat/0.png\tcat\ncat\tdog\n")
+    said = command("predict", classifier, "--input", "new/a.tsv")
+    assert "new/a.tsv line 3: new/cat: expected an image, found a folder" in said.err

@@ -2,19 +2,27 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import regard
+from regard.config.defaults import fill_defaults
+from regard.config.load import check_config
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.data.checks.check_graph import check_nodes, component_sizes
 from regard.data.reading.graph import Bags, NodeSet
 from regard.data.reading.graphs import NodeColumns, Reading, read_graphs
+from regard.data.reading.read import Pair
 from regard.data.sources.communities import communities
 from regard.data.sources.graphs import open_graphs, read_graph_pairs
 from regard.data.sources.open import DataSpec
+from regard.experiments.diagnose.losses import by_position
+from regard.experiments.diagnose.rival import choose_rival
 from regard.inference.predictor import Predictor
 
 NODES = "a\tx\ttrain\t0 5\nb\ty\tval\t2\nc\tx\ttrain\t1 2 7\nd\t\trest\t\n"
@@ -124,6 +132,18 @@ def test_graphs_of_a_column(tmp_path: Path) -> None:
         read_graph_pairs(found, Reading(), lambda cell: (cell,))
 
 
+def test_usual_names_in_the_first_line_are_a_header(tmp_path: Path) -> None:
+    """Features are texts, so no number tells the header from the nodes."""
+    nodes = "name of node\ttopic\tsplit\twords\na\tx\ttrain\tred\nb\ty\tval\tblue\n"
+    columns = NodeColumns("1", "4", "2", "3")
+    data = read_graphs(*write(tmp_path, nodes, "a\tb\n"), columns, Reading())
+    assert data.graphs[0].nodes == ("a", "b") and data.labels == ["x", "y"]
+    assert any(note.startswith("first line is a header") for note in data.notes)
+    labels = nodes.replace("split", "train").replace("topic", "label").replace("\tx", "\tlabel")
+    data = read_graphs(*write(tmp_path, labels, "a\tb\n"), columns, Reading())
+    assert len(data.graphs[0].nodes) == 3  # `label` occurs twice, so it is a label
+
+
 def test_only_labels_are_split(tmp_path: Path) -> None:
     data = open_graphs(spec(tmp_path), DataSpec(), Reading(), None)
     (train,), (dev,) = data.train, data.dev
@@ -193,6 +213,42 @@ def test_a_loaded_run_predicts_the_same_by_name(run: regard.Tagger) -> None:
         task.parse("x")
 
 
+def test_predictions_name_nodes(
+    run: regard.Tagger, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The lines of a table start with the node; those of a graph as JSON have only labels."""
+    nodes, edges = write(tmp_path, "a\t0 3\nb\t5 1\n", "a\tb\n")
+    columns = ("--id-column", "1", "--source-column", "2")
+    said = command("predict", run.folder_, "--input", nodes, "--edges", edges, *columns)
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["a", "b"], said.err
+    text = '{"nodes": [[0, 3], [5, 1]], "edges": [[0, 1]]}'
+    (line,) = command("predict", run.folder_, text).out.splitlines()
+    assert line.split() == [row.split("\t")[1] for row in said.out.splitlines()]
+    found = json.loads(command("predict", run.folder_, text, "--json").out)
+    assert found["source"] == text and found["prediction"] == line.split()
+
+
+def test_graphs_have_rivals_that_read_them() -> None:
+    """A diagnosis tries other kinds of networks; those of texts cannot read nodes."""
+    stats = DataStats(1, 240, 4, True, labels=True, source="graph", edges=1504, budget=6.0)
+    for kind, other in (("gcn", "gat"), ("gat", "gcn")):
+        tree = {
+            "task": {"kind": "tag", "source": {"kind": "graph"}},
+            "model": {"encoder": {"kind": kind}},
+        }
+        config = fill_defaults(check_config(tree, "run"), stats)[0]
+        found = choose_rival(config, stats)
+        assert found is not None and found.config.model.encoder.kind == other
+
+
+def test_labels_of_some_nodes_have_no_position(run: regard.Tagger) -> None:
+    task, model = run.task_, run.predictor_.engine.torch_module()
+    graph = task.source.graph
+    pair = Pair(graph, tuple(run.test_), 1)
+    batch = task.corpus([pair]).batch(np.zeros(1, np.int64))
+    assert by_position(model, [batch]) is None
+
+
 def test_nodes_of_one_graph_are_computed_once(run: regard.Tagger) -> None:
     predictor: Predictor = run.predictor_
     graph = predictor.task.source.graph
@@ -228,6 +284,7 @@ def test_inspection_shows_the_neighborhood(run: regard.Tagger) -> None:
     assert shown["nodes"][0] == "5" == found["source"]["text"]
     assert set(shown["nodes"]) == {graph.nodes[i] for i in graph.around([5], 2)}
     assert found["target"]["tokens"] == run.predict([5])
+    assert np.array(shown["positions"]).shape == (len(shown["nodes"]), 2)
     # saliency: zero beyond the two layers, here all shown; its own features count
     assert len(found["saliency"]["values"][0]) == len(shown["nodes"])
     assert found["saliency"]["values"][0][0] > 0

@@ -100,6 +100,10 @@ def test_filters_are_the_weights_of_the_first_layer(fitted: dict[str, Estimator]
     torch.testing.assert_close(found.filters.values, conv.weight.detach().permute(0, 2, 3, 1))
     sizes = [(one.total, *one.values.shape[1:]) for one in found.maps]
     assert sizes == [(4, 6, 8), (4, 3, 4), (5, 3, 4)]
+    fields = [one["field"] for one in found.as_dict()["maps"]]
+    assert [(one["start"], one["jump"], one["size"]) for one in fields] == [
+        *(([-1, -1], [1, 1], [3, 3]), ([-1, -1], [2, 2], [4, 4]), ([-3, -3], [2, 2], [8, 8])),
+    ]
     kept = found.maps[0]
     reader: Any = fitted["cnn"].predictor_.task.source
     x = reader.batch([IMAGES[0]]).data.permute(0, 3, 1, 2)

@@ -71,6 +71,7 @@ def test_load_with_a_kind(models: Callable[[str], Any]) -> None:
         ("use --engine torch", "use engine='torch'"),
         ("try --set training.lr=3e-4 (now 1)", "try settings={'training.lr': 3e-4} (now 1)"),
         ("--set a.b=1 --set c=word.", "settings={'a.b': 1, 'c': 'word'}."),
+        ("--set a.size=12,8 to", "settings={'a.size': '12,8'} to"),
         ("pass more data, or --dev FILE to train", "pass more data, or dev=pairs to fit"),
         ("found '--beams' in a--beam", "found '--beams' in a--beam"),  # a text of the user
     ],

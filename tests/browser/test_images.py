@@ -100,6 +100,12 @@ def test_an_image_is_predicted_and_inspected(
             "aria-label", re.compile(".")
         )
     expect(page.locator("[data-tiles=filters] canvas").first).to_be_visible()
+    maps = page.locator("figure[data-maps='0']")
+    expect(maps.locator("[data-field=image]")).to_be_hidden()
+    maps.locator("canvas[role=img]").first.click(position={"x": 2, "y": 2})
+    expect(maps.locator("[data-says=field]")).to_contain_text(
+        "Row 1, column 1 of encoder.stack.blocks.0 depends on rows 1 to 2 and columns 1 to 2"
+    )
     assert violations(page) == []
 
 
@@ -151,3 +157,22 @@ def test_a_sound_that_cannot_be_used_is_an_error(
     expect(page.locator("[role=alert]:visible").first).to_contain_text(
         re.compile("expected a sound|the recording is silent")
     )
+
+
+def test_the_neighborhood_of_a_node_is_drawn(tab: Tab, tmp_path: Path) -> None:
+    """The layers of a GAT have different numbers of heads."""
+    tagger = regard.Tagger(settings={"model.encoder.kind": "gat"}, steps=2)
+    edges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3]]
+    tagger.fit(np.eye(6), ["x", "y"] * 3, edges=edges)
+    regard.inspect(tagger, "0").save(tmp_path / "page.html")
+    page = tab((tmp_path / "page.html").as_uri())
+    expect(page.locator(".graph-node")).to_have_count(6)
+    expect(page.locator(".graph-node.explained")).to_have_count(1)
+    expect(page.locator("line.graph-edge")).to_have_count(7)
+    page.locator("[data-graph-head]").select_option("3")
+    page.locator("[data-graph-layer]").select_option("1")
+    expect(page.locator("[data-graph-head]")).to_have_count(0)
+    expect(page.locator("line.graph-edge").first).to_have_attribute(
+        "stroke-width", re.compile(r"^[\d.]+$")
+    )
+    assert violations(page) == []

@@ -8,7 +8,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.core.errors import UserError
-from regard.nn.convolution import MapNorm, MapShape, Trace, build_blocks, output_size, trace_blocks
+from regard.nn.convolution import (
+    BlockStack,
+    MapNorm,
+    MapShape,
+    Trace,
+    build_blocks,
+    output_size,
+    trace_blocks,
+)
 from regard.nn.convolution.conv import Conv
 from regard.nn.convolution.dense import Dense
 from regard.nn.convolution.inception import Inception
@@ -66,6 +74,15 @@ def test_receptive_field_is_what_changes_the_output() -> None:
     assert image.grad is not None
     rows = image.grad[0, 0].abs().sum(1).nonzero()
     assert int(rows.max() - rows.min()) + 1 == trace.field[0]
+    assert int(rows.min()) == trace.start[0] + 3 * trace.jump[0] == 6
+
+
+def test_receptive_fields_start_in_the_padding() -> None:
+    """By hand: 3 x 3 with padding starts at -1; the next one, after a stride of 2, at -1 - 2."""
+    stack = BlockStack([Conv(width=1, stride=2), Conv(width=1), MapPool()], MapShape(1, 16, 16))
+    assert [(one.start[0], one.jump[0], one.field[0]) for one in stack.traces] == [
+        *((-1, 2, 3), (-3, 2, 7), (-3, 4, 9)),
+    ]
 
 
 def test_conv_equals_torch() -> None:

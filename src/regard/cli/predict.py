@@ -29,8 +29,8 @@ def predict(
     input: Annotated[
         str | None,
         typer.Option(
-            help='Input file, one text per line ("-" for stdin). Images: folder, NPZ, IDX, or one '
-            "path per line."
+            help='Input file, one text per line ("-" for stdin). Images: folder, NPZ, IDX, table '
+            "of files, or one path per line."
         ),
     ] = None,
     output: Annotated[

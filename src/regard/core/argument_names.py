@@ -29,7 +29,7 @@ PHRASES = {  # texts about files or commands, and the same advice for a caller i
     "regard train DATA --task tag|classify|transduce --init-from MODEL": "pass it as init_from to "
     "fit of a Tagger, Classifier or Transducer",
 }
-SETTINGS = re.compile(r"--set [\w.]+=[\w.+-]*\w(?: --set [\w.]+=[\w.+-]*\w)*")
+SETTINGS = re.compile(r"--set [\w.]+=[\w.,+-]*\w(?: --set [\w.]+=[\w.,+-]*\w)*")
 OPTION = re.compile(rf"(?<![\w-])--({'|'.join(SAME_NAME)})\b(?: (?:(\d+)|(torch)\b))?")
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from regard.core.argument_names import names_arguments
-from regard.core.errors import UserError
+from regard.core.errors import UserError, info
 from regard.core.files import write_json
+from regard.core.formatting import count_noun
 from regard.data.reading.graph import NodeSet
 from regard.data.reading.read import Example, Pair
 from regard.estimators.estimator import Estimator
@@ -55,6 +56,9 @@ class Tagger(Estimator):
         config = self._config()
         directed = bool(getattr(config.task.source, "directed", False))
         graph = graph_of_arrays(X, edges, directed=directed)
+        if self.verbose and (skipped := len(edges) - graph.ends.shape[1]):
+            count = count_noun(skipped, "edge")
+            info(f"skipped: {count} repeated, reversed or from a node to itself")
         if y is None:
             raise UserError("y: missing: expected a label or None per node")
         self._train(config, *node_pairs(graph, y, dev), init_from)

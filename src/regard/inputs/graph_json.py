@@ -14,6 +14,7 @@ from regard.core.errors import UserError
 from regard.core.files import parse_json
 from regard.data.reading.columns import number
 from regard.data.reading.graph import Bags, Features, Graph
+from regard.data.reading.media import show_names
 from regard.data.reading.node_features import MAX_INDEX
 
 EXAMPLE = '{"nodes": [[0, 5], [3]], "edges": [[0, 1]]}'
@@ -88,5 +89,7 @@ def make_graph(
 
 def _position(end: Any, positions: dict[str, int], index: int) -> int:
     if isinstance(end, bool) or str(end) not in positions:
-        raise UserError(f"edges.{index}: no node {end!r:.60}")
+        raise UserError(
+            f"edges.{index}: no node {end!r:.60}: expected one of {show_names(positions)}"
+        )
     return positions[str(end)]

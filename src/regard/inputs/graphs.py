@@ -47,6 +47,8 @@ class GraphInput(Input):
     kind = "graph"
     unordered = True
     written = False
+    placeholder = "--input NODES --edges EDGES"
+    plural = "graphs"
 
     def __init__(
         self,
@@ -183,6 +185,10 @@ class GraphInput(Input):
             features = bag if self.features == "bag" else np.zeros((1, self.size))
         none = np.zeros((2, 0), np.int64)
         return Graph("blank", ("0",), features, none, none[0], self.relations)
+
+    def display_name(self, text: str) -> str:
+        """Return the names of nodes; empty for a graph as JSON, which is the entire source."""
+        return "" if text.lstrip().startswith("{") else text
 
     def text(self, source: Any) -> str:
         return str(source)

@@ -167,6 +167,10 @@ class Input(ABC):
         """Return the pixels (H, W, C), uint8, of a source as the model reads it, if it has any."""
         return None
 
+    def display_name(self, text: str) -> str:
+        """Return the name in predictions of the source that `text` represents; empty: none."""
+        return "" if self.written else text
+
     def text(self, source: Any) -> str:
         """Return a source as a line of text. Inverse of `parse`."""
         return str(source)

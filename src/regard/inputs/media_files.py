@@ -1,4 +1,4 @@
-"""Inputs of prediction that are files of a medium, such as images: a folder, or one file."""
+"""Inputs of prediction that are files of a medium: a folder, one file, or a table of files."""
 
 import os
 from collections.abc import Callable
@@ -8,19 +8,23 @@ from regard.core.errors import UserError
 from regard.core.formatting import count_noun
 from regard.data.reading.media import Medium, show_names
 from regard.data.reading.media_folder import split_files
+from regard.data.reading.media_rows import table_rows
+from regard.data.reading.media_table import resolve
 from regard.inputs.input import NamedSources
 
 
-def media_sources(path: str, medium: Medium, parse: Callable[[str], Any]) -> NamedSources | None:
-    """Return the files of a medium in a folder and its subfolders, or one file; None for others.
+def media_sources(
+    path: str, column: str | None, medium: Medium, parse: Callable[[str], Any]
+) -> NamedSources | None:
+    """Return the files of a medium in a folder, in a table, or one file; None for others.
 
-    parse: reads a file. Other files in a folder are counted in a note.
+    column: of a table. parse: reads a file. Other files in a folder are counted in a note.
     """
     if os.path.isdir(path):
         return _folder(path, medium, parse)
     if path != "-" and os.path.exists(path) and medium.recognizes(path):
         return NamedSources([path], parse, [])
-    return None
+    return _table(path, column, medium, parse)
 
 
 def _folder(folder: str, medium: Medium, parse: Callable[[str], Any]) -> NamedSources:
@@ -34,3 +38,26 @@ def _folder(folder: str, medium: Medium, parse: Callable[[str], Any]) -> NamedSo
         count = count_noun(len(others), "file")
         notes.append(f"skipped: {count} of other kinds: {names}")
     return NamedSources([str(path) for path in files], parse, notes)
+
+
+def _table(
+    path: str, column: str | None, medium: Medium, parse: Callable[[str], Any]
+) -> NamedSources | None:
+    """Return the files that a table names; None for a list of files."""
+    rows = table_rows(path, column, medium)
+    if rows is None:
+        return None
+    lines = {name: line for line, name in reversed(rows)}
+
+    def read(name: str) -> Any:
+        where = f"{path} line {lines[name]}"
+        if not name.strip():
+            raise UserError(f"{where}: expected the name of a file, found nothing")
+        try:
+            return parse(str(resolve(path, name)))
+        except UserError as error:
+            raise error.at(where) from error
+
+    files = count_noun(len({name for _, name in rows}), "file")
+    notes = [f"{medium.name}s: {files}, paths relative to the folder of the table"]
+    return NamedSources([name for _, name in rows], read, notes)

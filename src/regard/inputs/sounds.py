@@ -107,8 +107,8 @@ class SoundInput(Input):
         return str(locate(text, input))
 
     def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
-        """Return the sounds of a folder, or of one sound file."""
-        return media_sources(path, SOUNDS, self.parse)
+        """Return the sounds of a folder, a table, or a sound file."""
+        return media_sources(path, column, SOUNDS, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
         return sound_stats(train, dev)

@@ -40,7 +40,7 @@ def graphs_of(source: Any, spec: DataSpec) -> tuple[Iterator[InputItem], list[st
             help="add --graph-column COLUMN",
         )
     data = read_unlabeled(spec, Reading(source.features, source.directed, labeled=False))
-    return (InputItem(graph, graph.name) for graph in data.graphs), data.notes
+    return (InputItem(graph, graph.name, name=graph.name) for graph in data.graphs), data.notes
 
 
 def text_or_vector(value: Any, number: int = 1) -> Any:
@@ -96,8 +96,8 @@ def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = Fal
 
 
 def neighbor_fits(source: Input) -> list[BaselineFit]:
-    """Return the nearest neighbor, by words or character trigrams; none for vectors and files."""
-    if not source.sequential or source.media:
+    """Return the nearest neighbor of texts, by words or character trigrams; none for others."""
+    if not source.sequential or source.unordered or source.media:
         return []
     fit = partial(NearestNeighbor.fit, trigrams if source.characters else words)
     return [BaselineFit(NearestNeighbor.name, fit, stored=False)]

@@ -102,7 +102,7 @@ class NodeTask(TagTask):
         def items() -> Iterator[InputItem]:
             for index, at in zip(data.graph.tolist(), places.tolist(), strict=True):
                 graph = data.graphs[index]
-                yield InputItem(NodeSet(graph, (at,)), graph.nodes[at])
+                yield InputItem(NodeSet(graph, (at,)), graph.nodes[at], name=graph.nodes[at])
 
         return items(), data.notes
 

@@ -75,7 +75,7 @@ def _edge_columns(table: Table, names: dict[str, int]) -> tuple[list[int], int |
     if table.keyed or not 2 <= count <= 3:
         raise UserError(
             f"{table.path} line {table.first[0]}: expected two nodes and perhaps a relation, "
-            f"found {count} {'keys' if table.keyed else 'columns'}"
+            f"found {count_noun(count, 'key' if table.keyed else 'column')}"
             + (f": {', '.join(table.first[1])}" if table.keyed else ""),
             help="write a tab between the two nodes of an edge"
             + (", or the keys source and target" if table.keyed else ""),

@@ -23,6 +23,12 @@ from regard.data.reading.pair_tables import TablePairs
 NODE_NAMES = ("id", "node", "name")
 END_NAMES = (("source", "src", "from", "u", "head"), ("target", "tgt", "dst", "to", "v", "tail"))
 RELATION_NAMES = ("relation", "type", "kind", "label", "rel")
+HEADERS = {  # first cells that are names, by side
+    "id": (*NODE_NAMES, "node_id"),
+    "target": ("label", "labels", "class", "target"),
+    "split": ("split", "part", "fold", "set", "subset"),
+    "graph": ("graph", "graph_id"),
+}
 
 
 @dataclass
@@ -112,12 +118,34 @@ def cell(value: Any, name: str, line: int, problems: Problems) -> str:
     return repr(value)
 
 
-def is_header(table: Table, columns: list[int]) -> bool:
-    """Return whether the first row names columns: none of its cells is a number, others are."""
+def is_header(table: Table, columns: dict[str, tuple[int, ...]]) -> bool:
+    """Return whether the first row names columns.
+
+    A cell is the usual name of its column and occurs only once in it; or cells of features and ids
+    are no numbers, but those below them are. columns: indices by side.
+    """
     if table.keyed:
         return True
     if len(table.rows) < 2:
         return False
+    return _has_names(table, columns) or _has_text_above_numbers(
+        table, [*columns["id"], *columns["source"]]
+    )
+
+
+def _has_names(table: Table, columns: dict[str, tuple[int, ...]]) -> bool:
+    """Return whether a cell of the first row is the usual name of its column."""
+    for side, usual in HEADERS.items():
+        for at in columns.get(side, ()):
+            name = table.rows[0][1][at].strip()
+            others = (cells[at].strip() for _, cells in table.rows[1:] if at < len(cells))
+            if name.lower() in usual and name not in others:
+                return True
+    return False
+
+
+def _has_text_above_numbers(table: Table, columns: list[int]) -> bool:
+    """Return whether cells of the first row are no numbers, but those of the second are."""
     pairs = [
         [cells[at].split()[:1] for cells in (table.rows[0][1], table.rows[1][1])]
         for at in columns

@@ -145,7 +145,7 @@ def _choose(
                 f"{table.path}: column {at + 1} has the features and something else",
                 help="choose with --source-column, --target-column, --id-column and --split-column",
             )
-    header = named or table.keyed or is_header(table, [*found["id"], *found["source"]])
+    header = named or table.keyed or is_header(table, found)
     sides = ("id", "source", "target", "split", "graph")
     shown = {
         "features" if side == "source" else side: " + ".join(str(at + 1) for at in found[side])

@@ -51,9 +51,11 @@ def array_pairs(
     """Return each image with its label. names: names of images and labels, for the error."""
     if not labels.shape or len(labels) != len(images):
         count = f"{len(labels):,} entries" if labels.shape else "one value"
+        where = "" if path == names[0] else f"{path}: "
         raise UserError(
-            f"{path}: {names[0]} has {len(images):,} images, but {names[1]} has {count}: expected "
-            "the same number"
+            f"{where}{names[0]} has {len(images):,} images, but {names[1]} has {count}: expected "
+            "the same number",
+            help="pass the labels of these images",
         )
     pairs = [
         Pair(image, to_target(label), number)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import warnings
 from collections import Counter
 from functools import cached_property
@@ -21,6 +22,7 @@ from regard.data.reading.media_source import MediaSource
 
 MAX_PIXELS = 1 << 26  # of one image, about 8,000 x 8,000
 MAX_SIDE = 1 << 16
+PIXELS = re.compile(r"\((\d+) pixels\)")  # in errors of Pillow
 INSTALL = "pip install 'regard[image]'"
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"})
 SUFFIXES |= {".pgm", ".pbm"}
@@ -218,7 +220,11 @@ def _unreadable(data: bytes, name: str, error: Exception) -> UserError:
     """Return the error for bytes that are no image of a known format."""
     kind = type(error).__name__
     if kind == "DecompressionBombError":
-        return UserError(f"{name}: image too large: expected at most {MAX_PIXELS:,} pixels")
+        count = PIXELS.search(str(error))
+        size = f"image of {int(count[1]):,} pixels" if count else "image too large"
+        return UserError(
+            f"{name}: {size}: expected at most {MAX_PIXELS:,} pixels", help="scale the image down"
+        )
     try:
         data[:512].decode()
         found = "text" if b"\0" not in data[:512] else "other data"

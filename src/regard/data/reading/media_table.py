@@ -113,7 +113,7 @@ def read_table(pairs: Pairs, medium: Medium, prepare: Prepare) -> Pairs:
             )
         path = resolve(pairs.path, pair.source)
         files.setdefault(path, MediaFile(path, where))
-    _check_exist(pairs.path, files, [pair.source for pair in pairs.pairs])
+    check_exist(pairs.path, files, [pair.source for pair in pairs.pairs])
     count = count_noun(len(files), "file")
     notes = [*pairs.notes, f"{medium.name}s: {count}, paths relative to the folder of the table"]
     sources = read_files(medium, [*files.values()], prepare, notes)
@@ -124,7 +124,7 @@ def read_table(pairs: Pairs, medium: Medium, prepare: Prepare) -> Pairs:
     return Pairs(pairs.name, pairs.path, kept, notes)
 
 
-def _check_exist(table: str, files: dict[Path, MediaFile], names: Sequence[str]) -> None:
+def check_exist(table: str, files: dict[Path, MediaFile], names: Sequence[str]) -> None:
     """Raise one UserError for all missing files of a table. names: as in the table."""
     missing = [file for path, file in files.items() if not os.path.exists(path)]
     folder = Path(table).parent

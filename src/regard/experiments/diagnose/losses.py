@@ -134,7 +134,10 @@ def by_length(subject: DiagnosedRun, batches: Sequence[Batch]) -> list[Statistic
 
 
 def by_position(model: nn.Module, batches: Sequence[Batch]) -> list[Statistics] | None:
-    """Return the loss in each quarter of the targets, from first to last positions."""
+    """Return the loss in each quarter of the targets, from first to last positions.
+
+    Return None if targets have no order, as the labels of some nodes of a graph.
+    """
     sums, counts = np.zeros(QUARTERS), np.zeros(QUARTERS)
     for batch in batches:
         labels, scores = labels_of(batch), scores_of(model, batch)
@@ -144,6 +147,8 @@ def by_position(model: nn.Module, batches: Sequence[Batch]) -> list[Statistics] 
         mask = batch.target.mask
         positions = (mask.cumsum(1) - 1) * QUARTERS // mask.sum(1, keepdim=True)
         at = positions[mask].cpu().numpy()
+        if len(at) != len(nats):
+            return None
         sums += np.bincount(at, nats, QUARTERS)
         counts += np.bincount(at, minlength=QUARTERS)
     return [

@@ -45,7 +45,10 @@ def choose_rival(config: Config, stats: DataStats) -> Rival | None:
     if not changes:
         if stats.vectors:
             return None
-        kinds = {side: _other_kind(part.kind) for side, part in config.model.sides.items()}
+        kinds = {
+            side: _other_kind(part.kind, stats.edges > 0)
+            for side, part in config.model.sides.items()
+        }
         rival = _filled(config, stats, {side: {"kind": kind} for side, kind in kinds.items()})
         changes = [change for change in _changes(config, rival) if change[0].endswith(".kind")]
     parts = [change for change in changes if not _is_number(change[1])]
@@ -101,5 +104,8 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def _other_kind(kind: str) -> str:
+def _other_kind(kind: str, graphs: bool) -> str:
+    """Return another kind of network. graphs: whether it must read nodes and edges."""
+    if graphs:
+        return "gat" if kind == "gcn" else "gcn"
     return "transformer" if kind == "recurrent" else "recurrent"

@@ -210,7 +210,7 @@ def _one_batch(stats: dict[str, Statistics]) -> Iterator[Finding]:
         "warning",
         f"{found['steps']} steps on one batch, without dropout, reach a loss of {_nats(loss)} "
         f"(constant baseline {baseline:.2f})",
-        "a wider or deeper model, or another kind: --set model.encoder.kind=recurrent",
+        "use a wider or deeper model, or another model.encoder.kind",
     )
 
 

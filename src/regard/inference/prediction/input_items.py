@@ -29,7 +29,9 @@ def text_items(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
     for text in texts:  # Python decodes bytes that are not UTF-8 as lone surrogates
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
-    return (InputItem(task.parse(text), text, name=_name(task, text)) for text in texts)
+    return (
+        InputItem(task.parse(text), text, name=task.source.display_name(text)) for text in texts
+    )
 
 
 def file_items(
@@ -64,8 +66,8 @@ def read_named(
     """Return the sources in an input that is no text, such as a folder; None for lines."""
     if input == "-":
         return None
-    column = columns[0] or trained_on(predictor.folder).get("source_column")
-    found: NamedSources | None = predictor.task.source.read_file(input, column)
+    spec = trained_columns(DataSpec(input, source_column=columns[0]), predictor.folder)
+    found: NamedSources | None = predictor.task.source.read_file(input, spec.source_column)
     return found
 
 
@@ -74,11 +76,6 @@ def named_items(found: NamedSources, quiet: bool) -> Iterator[InputItem]:
     for note in () if quiet else found.notes:
         info(note)
     return (InputItem(found.read(name), name, name=name) for name in found.names)
-
-
-def _name(task: Task, text: str) -> str:
-    """Return the text if it only names its source; empty if it is the source."""
-    return "" if task.source.written else text
 
 
 def graph_items(predictor: Any, spec: DataSpec, quiet: bool = False) -> Iterator[InputItem]:
@@ -96,7 +93,7 @@ def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
     """Return the item of a line. UserErrors name the file and the line number."""
     try:
         source = task.parse(task.source.locate(line, input))
-        return InputItem(source, line, name=_name(task, line))
+        return InputItem(source, line, name=task.source.display_name(line))
     except UserError as error:
         raise error.at(f"{show_path(input)} line {number}") from error
 

@@ -59,8 +59,8 @@ class OutputFormat:
         self, item: InputItem, found: Prediction, source_tokens: SourceTokens
     ) -> dict[str, Any]:
         """Return the JSON object for a source and its prediction."""
-        source = item.source
-        tagged = isinstance(source, tuple)
+        tagged = isinstance(item.source, tuple)
+        source = item.source if tagged or isinstance(item.source, str) else item.text
         brief = self._brief_fields()
         nbest = ("nbest",) if self.nbest > 1 else ()
         confidences = ("confidences",) if tagged else ()

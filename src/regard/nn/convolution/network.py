@@ -20,6 +20,8 @@ class BlockStack(nn.Module):
         super().__init__()
         self.layers = network_layers(blocks, shape)  # as `regard describe` prints them
         self.blocks = build_blocks(blocks, shape)
+        ends = [network_layers(blocks[:count], shape)[-1] for count in range(1, len(blocks) + 1)]
+        self.traces = [layer.after for layer in ends]  # after each block
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the cells (B, H', W', D) of the last map for images (B, H, W, C)."""

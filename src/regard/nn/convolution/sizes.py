@@ -54,11 +54,13 @@ class Trace(NamedTuple):
     """A map on its way through a network.
 
     field: receptive field (H, W) of a cell, in pixels. jump: pixels between neighboring cells.
+    start: first pixel of the field of the first cell; negative in the padding.
     """
 
     shape: MapShape
     field: tuple[int, int] = (1, 1)
     jump: tuple[int, int] = (1, 1)
+    start: tuple[int, int] = (0, 0)
 
     def slide(self, window: Window, channels: int, where: str) -> "Trace":
         """Return the map after a window slides over this one. Raise UserError if it cannot."""
@@ -66,19 +68,23 @@ class Trace(NamedTuple):
         height, width = (output_size(n, size, padding, stride, where) for n in self.shape[1:])
         f, j = self.field, self.jump
         field = (f[0] + (size - 1) * j[0], f[1] + (size - 1) * j[1])
-        return Trace(MapShape(channels, height, width), field, (j[0] * stride, j[1] * stride))
+        start = (self.start[0] - padding * j[0], self.start[1] - padding * j[1])
+        jump = (j[0] * stride, j[1] * stride)
+        return Trace(MapShape(channels, height, width), field, jump, start)
 
     def collapse(self, channels: int) -> "Trace":
         """Return the single cell after a layer that reads the whole map."""
-        (_, height, width), f, j = self
+        (_, height, width), f, j, start = self
         field = (f[0] + (height - 1) * j[0], f[1] + (width - 1) * j[1])
-        return Trace(MapShape(channels, 1, 1), field, (j[0] * height, j[1] * width))
+        return Trace(MapShape(channels, 1, 1), field, (j[0] * height, j[1] * width), start)
 
     def join(self, others: "list[Trace]", channels: int) -> "Trace":
         """Return the map after parallel branches of equal size, of which this is the first."""
         fields = [trace.field for trace in (self, *others)]
         field = (max(f[0] for f in fields), max(f[1] for f in fields))
-        return Trace(self.shape._replace(channels=channels), field, self.jump)
+        starts = [trace.start for trace in (self, *others)]
+        start = (min(s[0] for s in starts), min(s[1] for s in starts))
+        return Trace(self.shape._replace(channels=channels), field, self.jump, start)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regard.views.figures.fonts import FontSet
-from regard.views.figures.graph_plot import draw, layout
+from regard.views.figures.graph_plot import draw
 from regard.views.figures.style import FAINT, new_figure
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plot_graph(
     graph = inspection["graph"]
     figure = new_figure(SIDE + 1.6, SIDE, title)
     axes = figure.subplots()
-    places = layout(len(graph["nodes"]), graph["edges"])
+    places = np.asarray(graph["positions"])
     weights, what = edge_weights(inspection, layer, head)
     draw(axes, graph, places, weights, node_sizes(inspection), fonts)
     remark = f"edges: {what}; " if what else ""

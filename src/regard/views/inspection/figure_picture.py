@@ -75,7 +75,7 @@ def attention_panels(
         rows = np.mean(entry["heads"], 0)
         if part == "encoder":  # the other positions attend to the image for themselves
             rows = rows[:1] if grid["before"] else rows.mean(0, keepdims=True)
-            who = "class token" if grid["before"] else "all positions"
+            who = "class token" if grid["before"] else "all cells"
             labels = [f"{who}, layer {entry['layer']}"]
             return [(f"attention of {labels[0]}", cells_of(grid, rows[0]))]
         names = labels if len(labels) == len(rows) else [""] * len(rows)

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.inference.model_capture import capture
 from regard.nn.capture import Capture, Grid
+from regard.nn.convolution import BlockStack
+from regard.nn.convolution.sizes import Trace
 from regard.tasks.inspection.forced_pass import ForcedPass
 from regard.tasks.inspection.notes import Note
 
@@ -26,16 +28,29 @@ DIGITS = 4  # significant digits of numbers in JSON
 
 @dataclass(frozen=True)
 class FeatureMaps:
-    """The output of a layer. channels: indices of the kept maps (k, H, W), of `total`."""
+    """The output of a layer. channels: indices of the kept maps (k, H, W), of `total`.
+
+    field: where the receptive fields of its cells are in the image, if known.
+    """
 
     name: str
     total: int
     channels: tuple[int, ...]
     values: Tensor
+    field: Trace | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the maps for JSON."""
-        return vars(self) | {"values": numbers(self.values), "channels": list(self.channels)}
+        """Return the maps for JSON.
+
+        field: size, first pixel of the first cell (negative in the padding), pixels between cells.
+        """
+        field = self.field and {
+            "size": list(self.field.field),
+            "start": list(self.field.start),
+            "jump": list(self.field.jump),
+        }
+        values = {"values": numbers(self.values), "channels": list(self.channels)}
+        return vars(self) | values | {"field": field}
 
 
 @dataclass(frozen=True)
@@ -97,7 +112,7 @@ def inspect_picture(forced_pass: ForcedPass, captured: Capture) -> Picture:
     """Return what the model sees in the image of a forced pass. captured: of one pass."""
     request = forced_pass.request
     saliency, class_map = image_gradients(forced_pass)
-    maps = feature_maps(captured)
+    maps = feature_maps(captured, request.model)
     filters = first_filters(captured, request.task.source.shape.size)
     notes = [Note("picture.gradients")]
     if class_map is None:
@@ -151,7 +166,7 @@ def last_maps(captured: Capture) -> str | None:
     return names[-1] if names else None
 
 
-def feature_maps(captured: Capture) -> tuple[FeatureMaps, ...]:
+def feature_maps(captured: Capture, model: nn.Module) -> tuple[FeatureMaps, ...]:
     """Return the feature maps of each layer, those with the largest means first in each."""
     layers = {name: x[0].float().cpu() for name, x in captured.maps.items()}
     layers = {name: x for name, x in layers.items() if math.prod(x.shape[:2]) > 1}
@@ -160,10 +175,17 @@ def feature_maps(captured: Capture) -> tuple[FeatureMaps, ...]:
     found = []
     for name, x in layers.items():
         order = x.mean((0, 1)).argsort(descending=True, stable=True)[:limit]
-        found.append(
-            FeatureMaps(name, x.shape[2], tuple(order.tolist()), x[..., order].permute(2, 0, 1))
-        )
+        kept = x[..., order].permute(2, 0, 1)
+        field = field_of(model, name)
+        found.append(FeatureMaps(name, x.shape[2], tuple(order.tolist()), kept, field))
     return tuple(found)
+
+
+def field_of(model: nn.Module, name: str) -> Trace | None:
+    """Return the receptive fields of a block of a convolutional network."""
+    stack, _, index = name.rpartition(".blocks.")
+    found = model.get_submodule(stack) if stack and index.isdecimal() else None
+    return found.traces[int(index)] if isinstance(found, BlockStack) else None
 
 
 def first_filters(captured: Capture, channels: int) -> Filters | None:

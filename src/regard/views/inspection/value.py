@@ -18,6 +18,7 @@ from regard.core.errors import UserError
 from regard.core.files import write_text
 from regard.core.version import __version__
 from regard.tasks.inspection.forced_pass import ForcedOutput, TokenAxis
+from regard.views.figures.graph_plot import layout
 from regard.views.figures.style import save, styled
 from regard.views.inspection.figures import plot_view
 from regard.views.inspection.inspection_page import inspection_page
@@ -130,7 +131,7 @@ class Inspection(ForcedOutput):
                 vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
             ],
             "tree": self.tree,
-            "graph": self.graph,
+            "graph": self.graph and self.graph | {"positions": positions_of(self.graph)},
             "search": self.search,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
@@ -194,6 +195,12 @@ class Inspection(ForcedOutput):
     def __repr__(self) -> str:
         """Return source and output. The default would print every number."""
         return f"Inspection(source={self.source.text!r}, target={self.target.text!r})"
+
+
+def positions_of(graph: dict[str, Any]) -> list[list[float]]:
+    """Return the position of each node in drawings of a graph."""
+    positions: list[list[float]] = layout(len(graph["nodes"]), graph["edges"]).tolist()
+    return positions
 
 
 def significant(number: float) -> float | None:

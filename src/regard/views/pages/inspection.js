@@ -2,7 +2,7 @@
 // All views of one inspection, rendered into an element and linked with each other.
 //
 // Stable attributes (for tests and for embedding pages), all inside the given element:
-//   section[data-part=tokens|picture|sound|attention|passes|tree|saliency|gates|notes]   each view
+//   section[data-part=tokens|picture|sound|graph|attention|passes|tree|saliency|gates|notes]   each view
 //   [data-step=N]               output token N, a button (aria-pressed); [data-read=N] source token N
 //   [data-panel=step]           the selected token: its probability and alternatives
 //   [data-tab=encoder|decoder|cross|pooling]                            tabs (aria-selected)
@@ -15,7 +15,9 @@
 //   [data-tree=pane], [data-node=ID], [data-pruned] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
 //   [data-picture=frame], [data-overlay=none|saliency|class|attention] (buttons), [data-picture-layer],
-//   [data-picture-head], [data-picture-query] (selects), [data-says=picture], [data-tiles=filters|maps]
+//   [data-picture-head], [data-picture-query] (selects), [data-says=picture], [data-tiles=filters|maps],
+//   [data-field=image] [data-says=field]   the receptive field of a clicked cell
+//   svg[data-graph=drawing], [data-graph-layer], [data-graph-head] (selects)
 //   [data-theme=auto|light|dark], [data-language=en|zh]              buttons of regard.switches
 (() => {
   const regard = window.regard = window.regard || {};
@@ -81,6 +83,7 @@
     ["tokens", data.steps.length > 0, regard.tokens],
     ["picture", Boolean(data.picture), regard.picture],
     ["sound", Boolean(data.sound), regard.sound],
+    ["graph", Boolean(data.graph && data.graph.nodes), regard.graph],
     ["attention", data.attention.length > 0, regard.attention],
     ["passes", Boolean(data.search), regard.passes],
     ["tree", data.tree && data.tree.nodes.length > 0, regard.tree],
@@ -140,7 +143,7 @@
           section.append(...build(context));
           bus.repeat();
         };
-        if (["tokens", "picture", "sound", "attention", "notes"].includes(name)) add();
+        if (["tokens", "picture", "sound", "graph", "attention", "notes"].includes(name)) add();
         else lazily(section, bus, add);
       }
     };

@@ -18,6 +18,7 @@ SCRIPTS = (
     "passes.js",
     "picture.js",
     "sound.js",
+    "graph.js",
     "head.js",
     "attention.js",
     "tree_layout.js",

@@ -70,6 +70,8 @@
     return make("label", {class: "control"}, `${name} `, select);
   };
 
+  regard.picker = picker;
+
   const layerName = (entry) => regard.say("picture.layer", {
     part: regard.say(`part.${entry.part}`), layer: entry.layer,
   });
@@ -170,8 +172,38 @@
       gallery("filters", tiles));
   };
 
+  // A small copy of the image that is hidden until a cell of a map is clicked, whose receptive field it outlines.
+  const fieldView = (picture, {field, name}, columns) => {
+    const {shape, flat} = pixelsOf(picture);
+    const under = make("canvas", {"aria-hidden": "true"}), outline = make("div", {class: "picture-field"});
+    const says = make("p", {class: "says", "aria-live": "polite", data: {says: "field"}});
+    const frame = make("div", {class: "picture-frame small"}, under, outline);
+    const element = make("div", {hidden: true, class: "picture", data: {field: "image"}}, frame, says);
+    paintPixels(under, shape, flat);
+    frame.style.setProperty("--ratio", shape[1] / shape[0]);
+    const show = (cell) => {
+      const at = [Math.floor(cell / columns), cell % columns];
+      const [top, left] = [0, 1].map((axis) => Math.max(0, field.start[axis] + at[axis] * field.jump[axis]));
+      const [bottom, right] = [0, 1].map((axis) =>
+        Math.min(shape[axis], field.start[axis] + at[axis] * field.jump[axis] + field.size[axis]));
+      const part = {top: top / shape[0], left: left / shape[1], height: (bottom - top) / shape[0], width: (right - left) / shape[1]};
+      for (const [side, value] of Object.entries(part)) outline.style.setProperty(side, `${100 * value}%`);
+      says.textContent = regard.say("picture.field", {
+        name, row: at[0] + 1, column: at[1] + 1, top: top + 1, bottom, left: left + 1, right,
+      });
+      element.hidden = false;
+    };
+    return {element, show};
+  };
+
   const maps = (layer, index, context) => {
     const {shape: [, height, width]} = regard.numbers(layer.values);
+    const view = layer.field && fieldView(context.data.picture, layer, width);
+    const click = (event) => {
+      const box = event.currentTarget.getBoundingClientRect();
+      const cell = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
+      view.show(cell((event.clientY - box.top) / box.height, height) * width + cell((event.clientX - box.left) / box.width, width));
+    };
     const tiles = layer.channels.map((channel, at) => {
       const matrix = regard.matrix(layer.values, at);
       return [regard.say("picture.channel", {channel}), (canvas) => {
@@ -180,11 +212,13 @@
         const draw = () => regard.paint(canvas, matrix, {...style, top: largest(matrix.flat)});
         context.bus.on("theme", draw);
         draw();
+        if (view) canvas.addEventListener("click", click);
       }];
     });
     return make("figure", {class: "picture-tiles", data: {maps: index}},
       make("h3", {}, regard.say("picture.mapsOf", {size: `${height} \u00d7 ${width} \u00d7 ${layer.total}`}), " ", make("code", {}, layer.name)),
-      gallery("maps", tiles));
+      view && index === 0 ? make("p", {class: "note"}, regard.say("picture.fieldHint")) : null,
+      gallery("maps", tiles), view && view.element);
   };
 
   regard.picture = (context) => {
