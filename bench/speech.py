@@ -116,12 +116,12 @@ def trained(
 ) -> Cell:
     """Train on a table, evaluate on another one; return the metrics.
 
-    unheard: whether the test table has other speakers. Then their names are read, so that features
-    are normalized by speaker, and the test table does not select the checkpoint.
+    unheard: whether the test table has other speakers, so that it does not select the checkpoint.
+    Labels are trained with the names of the speakers, so that features are normalized by speaker.
     """
     work = Path(tempfile.mkdtemp(dir=train.parent))
     common = ["--source-column", "file", "--target-column", target]
-    common += ["--speaker-column", "speaker"] if unheard else []
+    common += ["--speaker-column", "speaker"] if target == "digit" else []
     sets = [part for one in settings for part in ("--set", one)]
     dev = [] if unheard else ["--dev", str(test)]
     training = [*common, *dev, "--out", str(work / "run"), *sets]
