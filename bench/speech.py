@@ -36,7 +36,7 @@ BARS = {
 }
 KINDS = {
     "ctc": ["model.decoder.kind=none", "model.decoder.upsample=1"],
-    "attention": [],
+    "attention": ["model.decoder.cross=location"],
 }
 STRINGS = {"train": 3000, "dev": 200}
 HOUR = 3600
