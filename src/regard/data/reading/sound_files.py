@@ -118,7 +118,10 @@ def read_sound(path: str, changes: Counter[str] | None = None) -> Sound:
     if not Path(path).exists():
         raise UserError(missing_file(path))
     if Path(path).is_dir():
-        raise UserError(f"{path}: expected a sound, found a folder")
+        raise UserError(
+            f"{path}: expected a sound, found a folder",
+            help="name a file; `regard predict RUN --input FOLDER` reads all files of a folder",
+        )
     with readable_os_errors(path), open(path, "rb") as stream:
         large = os.fstat(stream.fileno()).st_size > MAX_FILE
         data = b"" if large else stream.read(MAX_FILE + 1)
