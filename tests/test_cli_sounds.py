@@ -64,12 +64,12 @@ def test_ctc_is_trained_evaluated_and_diagnosed(command: Command) -> None:
     assert losses["dev"]["loss"] > 0 and losses["dev"]["accuracy"] is None  # frames are no tokens
 
 
-def test_the_recipe_needs_no_further_options(command: Command) -> None:
+@pytest.mark.parametrize("limit", [(), ("--budget", "60s")], ids=["steps", "budget"])
+def test_the_recipe_needs_no_further_options(command: Command, limit: tuple[str, ...]) -> None:
     """Frames are many, so each position is one; targets are spelled."""
     table = corpora.spoken(Path(), 12)
-    said = command(
-        *("train", table, *corpora.SPOKEN, "--recipe", "speech-ctc"), "--steps", "1", "--out", "run"
-    )
+    words = ("train", table, *corpora.SPOKEN, "--recipe", "speech-ctc", *limit)
+    said = command(*words, "--steps", "1", "--out", "run")
     assert said.code == 0, said.err
     assert "model.decoder.upsample=1 (sounds have many positions)" in said.err
     assert "skipped" not in said.err

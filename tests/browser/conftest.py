@@ -20,6 +20,7 @@ PATHS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 ARGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
+    *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),  # a microphone
 )
 TIMEOUT = 120_000  # milliseconds per step: the machine may be slow
 SCRIPTS = {"Latin": "abcdef", "Arabic": "ابتثجح", "Chinese": "天地人山水火"}

@@ -146,6 +146,21 @@ def test_a_sound_is_played_and_predicted(tab: Tab, image_server: Served, sounds:
     expect(page.locator("#inspection audio")).to_be_visible()
 
 
+def test_a_recording_is_played_and_predicted(tab: Tab, image_server: Served) -> None:
+    """The microphone of the test browser beeps."""
+    page = tab(f"{image_server.address}#model=tones")
+    record = page.locator("[data-role=record]")
+    expect(record).to_have_text("Record")
+    record.click()
+    expect(record).to_have_text("Stop recording")
+    page.wait_for_timeout(1500)
+    record.click()
+    expect(page.locator("[data-role=file]")).to_have_text("recording 1.wav")
+    expect(part(page, "text")).to_have_text(re.compile("up|down"))
+    expect(page.locator("#files audio")).to_be_visible()
+    expect(record).to_have_text("Record")
+
+
 @pytest.mark.parametrize("content", [b"no sound", corpora.wav(corpora.tone(True, 0) * 0)])
 def test_a_sound_that_cannot_be_used_is_an_error(
     tab: Tab, image_server: Served, tmp_path: Path, content: bytes

@@ -78,10 +78,9 @@ class NoDecoderOptions(FrameOptions):
         reason = "sounds have many positions" if stats.frames else "outputs longer than sources"
         yield from self.auto_settings(reason, upsample=frames_of(stats.frames))
 
-    @property
-    def weights(self) -> int:
-        assert self.width and self.upsample
-        return self.upsample * self.width**2
+    def weights_for(self, stats: DataStats) -> int:
+        assert self.width
+        return (self.upsample or frames_of(stats.frames)) * self.width**2
 
     def build(self, memory_width: int, inputs: int | None = None) -> Parts:
         """Return the parts between encoder and output layer. inputs: unused."""

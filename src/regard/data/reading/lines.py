@@ -177,6 +177,8 @@ def missing_file(path: str) -> str:
     folder = Path(path).parent
     if not folder.is_dir():
         return f"{path}: no such file; the folder {folder} does not exist"
+    if Path(path).is_symlink():
+        return f"{path}: broken link: {Path(path).readlink()} does not exist"
     names = sorted(entry.name for entry in folder.iterdir())
     near = difflib.get_close_matches(Path(path).name, names, n=1, cutoff=0.6)
     hint = f"; did you mean {folder / near[0]}?" if near else ""

@@ -1,19 +1,25 @@
 """Formats of sound files: MIME types, suffixes, and how their first bytes look."""
 
 import re
+from pathlib import PurePath
 from typing import NamedTuple
 
 from regard.core.errors import UserError
 
 
 class SoundFormat(NamedTuple):
-    """A format. start: matches the first bytes. exact: whether its header counts all samples."""
+    """A format.
+
+    start: matches the first bytes. lossy: whether decoded samples may be beyond -1 to 1. slack:
+    samples that may be missing.
+    """
 
     name: str
     media: tuple[str, ...]
     suffixes: tuple[str, ...]
     start: re.Pattern[bytes]
-    exact: bool = True
+    lossy: bool = False
+    slack: int = 0
 
 
 def _start(pattern: bytes) -> re.Pattern[bytes]:
@@ -29,20 +35,33 @@ FORMATS = (
     ),
     SoundFormat("FLAC", ("audio/flac", "audio/x-flac"), (".flac",), _start(rb"fLaC")),
     SoundFormat(
-        "OGG", ("audio/ogg", "audio/opus"), (".ogg", ".oga", ".opus"), _start(rb"OggS"), False
+        "OGG", ("audio/ogg", "audio/opus"), (".ogg", ".oga", ".opus"), _start(rb"OggS"), True
     ),
     SoundFormat(
         "AIFF", ("audio/aiff", "audio/x-aiff"), (".aiff", ".aif"), _start(rb"FORM.{4}AIF[FC]")
     ),
     SoundFormat("AU", ("audio/basic",), (".au", ".snd"), _start(rb"\.snd")),
     SoundFormat(
-        "MP3", ("audio/mpeg", "audio/mp3"), (".mp3",), _start(rb"ID3|\xff[\xe2-\xff]"), False
+        "MP3",
+        ("audio/mpeg", "audio/mp3"),
+        (".mp3",),
+        _start(rb"ID3|\xff[\xe2-\xff]"),
+        lossy=True,
+        slack=2 * 1152,  # two frames, which encoders count or not
     ),
 )
 MEDIA = {media: one for one in FORMATS for media in one.media}
 SUFFIXES = {suffix: one for one in FORMATS for suffix in one.suffixes}
 START = _start(b"|".join(one.start.pattern for one in FORMATS))
 NAMES = ", ".join(one.name for one in FORMATS)
+OTHERS = {  # formats that are not read, and how they look
+    "M4A or MP4": _start(rb".{4}ftyp"),
+    "WebM or Matroska": _start(rb"\x1aE\xdf\xa3"),
+    "WMA": _start(rb"0&\xb2u"),
+    "CAF": _start(rb"caff"),
+    "W64": _start(rb"riff\x2e\x91"),
+    "AMR": _start(rb"#!AMR"),
+}
 
 
 def sound_format(data: bytes, name: str) -> SoundFormat:
@@ -54,6 +73,12 @@ def sound_format(data: bytes, name: str) -> SoundFormat:
     for one in FORMATS:
         if one.start.match(data):
             return one
+    for other, start in OTHERS.items():
+        if start.match(data):
+            raise UserError(
+                f"{name}: expected a sound ({NAMES}), found {other}",
+                help=f"convert it: ffmpeg -i {name} {PurePath(name).with_suffix('.wav')}",
+            )
     kind = "text" if _is_text(data[:512]) else "other data, or a corrupted file"
     raise UserError(
         f"{name}: expected a sound ({NAMES}), found {kind}",

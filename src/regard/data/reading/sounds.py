@@ -104,14 +104,15 @@ def check_count(name: str, count: int) -> None:
 
 
 def check_audible(sound: Sound) -> Sound:
-    """Return a sound. Raise UserError if it has no samples, or all of them are 0."""
+    """Return a sound. Raise UserError if it has no samples, or all of them are equal."""
     if not len(sound):
         raise UserError(
             f"{sound.name}: the recording has no samples", help="record it again, or remove it"
         )
-    if not sound.samples.any():
+    if sound.samples.min() == sound.samples.max():
         raise UserError(
-            f"{sound.name}: the recording is silent: all {len(sound):,} samples are 0",
+            f"{sound.name}: the recording is silent: all {len(sound):,} samples are "
+            f"{sound.samples[0]:,}",
             help="record it again (is the microphone muted?), or remove it",
         )
     return sound

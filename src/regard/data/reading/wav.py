@@ -43,16 +43,19 @@ class WavHeader(NamedTuple):
 def wav_header(data: bytes, name: str) -> WavHeader:
     """Return what the header of a WAV file declares. Raise UserError if it is corrupted."""
     found: tuple[int, int, int, int] | None = None
+    long: int | None = None  # the size in a file of more than 4 GB
     at = 12
     while at + 8 <= len(data):
         chunk, size = struct.unpack_from("<4sI", data, at)
         body = data[at + 8 : at + 8 + min(size, 40)]
         if chunk == b"fmt ":
             found = _format(body, name)
+        elif chunk == b"ds64" and len(body) >= 16:
+            (long,) = struct.unpack_from("<Q", body, 8)
         elif chunk == b"data":
             if found is None:
                 break
-            return WavHeader(*found, at + 8, None if size in UNKNOWN_SIZES else size)
+            return WavHeader(*found, at + 8, long if size in UNKNOWN_SIZES else size)
         at += 8 + size + size % 2
     raise UserError(
         f"{name}: corrupted or truncated WAV file: no {'samples' if found else 'format'} in it",
@@ -81,6 +84,19 @@ def check_complete(data: bytes, header: WavHeader, name: str) -> None:
             f"found {present:,}",
             help=HELP,
         )
+
+
+def has_more(data: bytes, header: WavHeader) -> bool:
+    """Return whether the samples are followed by bytes that are not chunks of metadata."""
+    if header.size is None:
+        return False
+    at = header.start + header.size + header.size % 2
+    while at + 8 <= len(data):
+        chunk, size = struct.unpack_from("<4sI", data, at)
+        at += 8 + size + size % 2
+        if chunk == b"data" or not all(32 <= one < 127 for one in chunk) or at > len(data) + 1:
+            return True
+    return False
 
 
 def wav_values(data: bytes, header: WavHeader) -> np.ndarray:

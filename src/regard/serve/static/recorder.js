@@ -60,8 +60,12 @@
         label("app.sound.record");
         count += 1;
         const { rate } = model.reads;
-        const bytes = app.wavBytes(await toSamples(new Blob(chunks), rate), rate);
-        onFile(new File([bytes], `${regard.say("app.sound.recording", { number: count })}.wav`, { type: "audio/wav" }));
+        try {
+          const bytes = app.wavBytes(await toSamples(new Blob(chunks), rate), rate);
+          onFile(new File([bytes], `${regard.say("app.sound.recording", { number: count })}.wav`, { type: "audio/wav" }));
+        } catch {
+          onError(regard.say("app.sound.failed")); // such as a recording without any data
+        }
       });
       recorder.start();
       label("app.sound.stop");

@@ -31,6 +31,7 @@
     "app.sound.stop": ["Stop recording", "停止录音"],
     "app.sound.recording": ["recording {number}", "录音 {number}"],
     "app.sound.denied": ["This browser gives no access to a microphone.", "此浏览器无法访问麦克风。"],
+    "app.sound.failed": ["The recording is empty, or this browser cannot convert it. Record it again.", "录音为空，或此浏览器无法转换录音。请重新录音。"],
     "app.file.empty": ["Choose a file first.", "请先选择文件。"],
     "app.file.draw": ["Draw an image", "绘制图像"],
     "app.file.drawing": ["drawing {number}", "绘图 {number}"],

@@ -1,0 +1,119 @@
+"""Sound files whose header and content differ: truncated, with other counts, or out of range."""
+
+import io
+import os
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.core.errors import UserError
+from regard.data.reading.sound_files import MAX_FILE, decode_sound, read_sound
+
+soundfile = pytest.importorskip("soundfile")
+SAMPLES = (np.sin(np.arange(4000) / 3) * 9000).astype(np.int16)
+NOISE = np.random.default_rng(0).normal(0, 0.1, 24000)
+
+
+def coded(form: str, kind: str | None = None, values: Any = SAMPLES) -> bytes:
+    out = io.BytesIO()
+    soundfile.write(out, values, 8000, format=form, subtype=kind)
+    return out.getvalue()
+
+
+def flac(count: int, kind: str = "PCM_16") -> bytes:
+    """A FLAC file whose header declares this many samples."""
+    data = bytearray(coded("FLAC", kind))
+    data[21] = (data[21] & 0xF0) | count >> 32
+    struct.pack_into(">I", data, 22, count & 0xFFFFFFFF)
+    return bytes(data)
+
+
+OGG, MP3 = coded("OGG", "VORBIS", NOISE), coded("MP3", None, NOISE)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (coded("AIFF")[:-900], "truncated AIFF file: the header declares 8,054 bytes, found 7,154"),
+        (coded("AU")[:-900], "truncated AU file: the header declares 8,024 bytes, found 7,124"),
+        (OGG[:-1], "truncated OGG file: its last page is missing"),
+        (OGG[: OGG.rfind(b"OggS")], "truncated OGG file: its last page is missing"),
+        (MP3[: len(MP3) // 2], "corrupted or truncated MP3 file: the header declares 24,000 samp"),
+        (flac(9000), "corrupted or truncated FLAC file: the header declares 9,000 samples, found"),
+        (flac(100), "corrupted FLAC file: the checksum in the header is not that of the 100 samp"),
+        (flac(100, "PCM_24"), "corrupted FLAC file: the checksum"),
+        (flac(100, "PCM_S8"), "corrupted FLAC file: the checksum"),
+        (coded("WAV", "FLOAT", SAMPLES * 1.0), "expected floats from -1 to 1, found 8999"),
+        (coded("WAV", "PCM_16", SAMPLES * 0 + 7), "the recording is silent: all 4,000 samples are"),
+        (b"\0\0\0\x20ftypM4A " + b"\1" * 99, r"expected a sound \(.*\), found M4A or MP4"),
+        (b"\x1aE\xdf\xa3" + b"\1" * 99, r"expected a sound \(.*\), found WebM or Matroska"),
+    ],
+)
+def test_what_a_header_hides_is_an_error(data: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=f"^bad.x: {message}") as error:
+        decode_sound(data, "bad.x")
+    assert error.value.help
+
+
+@pytest.mark.parametrize("kind", ["PCM_S8", "PCM_16", "PCM_24"])
+def test_a_flac_without_a_count_is_read_to_its_end(kind: str) -> None:
+    """As programs write that cannot go back in a pipe."""
+    found = decode_sound(flac(0, kind), "a").samples.astype(int)
+    assert len(found) == 4000 and abs(found - SAMPLES).max() <= (256 if kind == "PCM_S8" else 0)
+
+
+def test_a_variable_bit_rate_needs_a_count() -> None:
+    """Otherwise libsndfile estimates it by the first frame, and ignores what follows."""
+    values = np.concatenate([NOISE, NOISE * 0, np.sin(np.arange(24000) / 5) / 2])
+    for mode in ("VARIABLE", "CONSTANT"):
+        out = io.BytesIO()
+        options = {"bitrate_mode": mode, "compression_level": 0.5}
+        soundfile.write(out, values, 8000, format="MP3", **options)
+        data = out.getvalue()
+        assert abs(len(decode_sound(data, "a").samples) - len(values)) <= 2304
+        second = data.index(data[:2], 60)  # the first frame has the count
+        if mode == "CONSTANT":
+            assert abs(len(decode_sound(data[second:], "a").samples) - len(values)) <= 2304
+            continue
+        with pytest.raises(UserError, match=r"a\.mp3: MP3 file of variable bit rate.*\nhelp: conv"):
+            decode_sound(data[second:], "a.mp3")
+
+
+def test_files_of_more_than_4_gb_declare_their_size_elsewhere() -> None:
+    whole = coded("RF64")
+    assert np.array_equal(decode_sound(whole, "a").samples, SAMPLES)
+    with pytest.raises(UserError, match="truncated WAV file: the header declares 8,000 bytes"):
+        decode_sound(whole[:-100], "a")
+
+
+def test_floats_beyond_the_range_are_clipped_and_counted() -> None:
+    changes: Counter[str] = Counter()
+    found = decode_sound(coded("WAV", "FLOAT", SAMPLES / 6000), "a", changes)
+    assert abs(found.samples.astype(int)).max() >= 32767
+    assert changes == {"sounds with floats beyond -1 to 1, which are clipped": 1}
+
+
+def test_bytes_after_the_samples_are_counted() -> None:
+    metadata = b"LIST" + struct.pack("<I", 4) + b"INFO"
+    again = b"data" + struct.pack("<I", 4) + b"\1\0\1\0"
+    whole = coded("WAV")
+    short = whole[:40] + struct.pack("<I", 3200) + whole[44:]
+    for data, count in ((whole, 0), (whole + metadata, 0), (short, 1), (whole + again, 1)):
+        changes: Counter[str] = Counter()
+        decode_sound(data, "a", changes)
+        assert sum(changes.values()) == count, changes
+
+
+def test_a_large_file_is_rejected_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    path.write_bytes(coded("WAV"))
+    os.truncate(path, MAX_FILE + 1)  # takes no space
+    with pytest.raises(UserError, match=r"expected a sound of at most 1\.0 GB"):
+        read_sound(str(path))
+    (tmp_path / "b").symlink_to("c")
+    with pytest.raises(UserError, match="broken link: c does not exist"):
+        read_sound(str(tmp_path / "b"))
