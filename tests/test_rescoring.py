@@ -88,6 +88,13 @@ def test_all_candidates_of_the_search_compete() -> None:
     assert [one.score for one in alone] == pytest.approx([one.score for one in best], abs=1e-5)
 
 
+def test_a_language_model_does_not_rank_alone() -> None:
+    """Unless the caller asks for it: it does not know the source."""
+    first = transducer(FIRST[0])
+    assert with_scorer(first, transducer(FIRST[0], seed=2)).weight == 1
+    assert with_scorer(first, language_model()).weight == 0.3
+
+
 def test_what_cannot_score_is_named() -> None:
     first = transducer(PARALLEL)
     with pytest.raises(UserError, match="--rescore run-3: expected a model that scores targets"):

@@ -179,11 +179,12 @@ Rescore = Annotated[
     ),
 ]
 RescoreWeight = Annotated[
-    float,
+    float | None,
     typer.Option(
         min=0,
         max=1,
-        help="Weight of --rescore; the model's own log probabilities have the rest.",
+        help="Weight of --rescore; the model's own log probabilities have the rest. Default: 0.3 "
+        "for a language model, otherwise 1.",
         rich_help_panel=RESCORING,
     ),
 ]

@@ -28,7 +28,7 @@ def evaluate(
     beam: option.Beam = None,
     settings: SearchSettings = None,
     rescore: option.Rescore = None,
-    rescore_weight: option.RescoreWeight = 1.0,
+    rescore_weight: option.RescoreWeight = None,
     batch_size: option.BatchSize = 64,
     engine: option.EngineName = None,
     quantize: option.Quantize = None,

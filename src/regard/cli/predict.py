@@ -104,7 +104,7 @@ def predict(
         speed(metavar="MODEL", help="Additional model for an ensemble (repeatable)."),
     ] = None,
     rescore: option.Rescore = None,
-    rescore_weight: option.RescoreWeight = 1.0,
+    rescore_weight: option.RescoreWeight = None,
     engine: Annotated[
         str | None,
         speed(

@@ -16,6 +16,7 @@ from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork
 from regard.tasks.task import Prediction
 from regard.tasks.values import Constraints
 
+TEXT_WEIGHT = 0.3  # default weight of a language model, which does not know the source
 SCORES = frozenset({"score pairs", "score texts"})  # the abilities of which a scorer has one
 
 
@@ -80,9 +81,12 @@ class RescoringPredictor(Predictor):
         return total / (len(one.tokens) + 1)
 
 
-def with_scorer(predictor: Predictor, scorer: Predictor, weight: float = 1.0) -> RescoringPredictor:
+def with_scorer(
+    predictor: Predictor, scorer: Predictor, weight: float | None = None
+) -> RescoringPredictor:
     """Return the predictor with hypotheses that another model rescores.
 
+    weight: of the other model; None: 1 if it reads the source, otherwise TEXT_WEIGHT.
     Raise UserError if the predictor has no hypotheses, or the other model cannot score them.
     """
     where = f"--rescore {scorer.folder}"
@@ -94,6 +98,8 @@ def with_scorer(predictor: Predictor, scorer: Predictor, weight: float = 1.0) ->
             f"{where}: expected a model that scores targets token by token, found a {kind}",
             help="use a transducer with an autoregressive decoder, or a causal language model",
         )
+    if weight is None:
+        weight = 1.0 if scorer.task.reads_source else TEXT_WEIGHT
     if not 0 <= weight <= 1:
         raise UserError(f"--rescore-weight: expected a number from 0 to 1, found {weight:g}")
     return RescoringPredictor(

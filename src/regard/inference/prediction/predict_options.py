@@ -42,7 +42,7 @@ class PredictOptions:
     settings: tuple[str, ...] = ()
     ensemble: tuple[str, ...] = ()
     rescore: str | None = None
-    rescore_weight: float = 1.0
+    rescore_weight: float | None = None
     engine: str | None = None
     quantize: str | None = None
     shortlist: bool | Path = False
