@@ -146,6 +146,27 @@ def test_a_sound_is_played_and_predicted(tab: Tab, image_server: Served, sounds:
     expect(page.locator("#inspection audio")).to_be_visible()
 
 
+DROP = """(bytes) => {
+  const dataTransfer = new DataTransfer();
+  for (const name of ["a.wav", "b.wav"]) {
+    dataTransfer.items.add(new File([new Uint8Array(bytes)], name, { type: "audio/wav" }));
+  }
+  document.querySelector("#files").dispatchEvent(new DragEvent("drop", { dataTransfer }));
+}"""
+
+
+def test_the_first_of_several_dropped_files_is_read(
+    tab: Tab, image_server: Served, sounds: Path
+) -> None:
+    page = tab(f"{image_server.address}#model=tones")
+    expect(page.locator("#files")).to_contain_text("or drop a sound here")
+    page.evaluate(DROP, list((sounds / "0.wav").read_bytes()))
+    expect(page.locator("#files [role=alert]")).to_have_text(
+        "Only a.wav is read, the first of 2 files."
+    )
+    expect(page.locator("[data-role=file]")).to_have_text("a.wav")
+
+
 def test_a_recording_is_played_and_predicted(tab: Tab, image_server: Served) -> None:
     """The microphone of the test browser beeps."""
     page = tab(f"{image_server.address}#model=tones")

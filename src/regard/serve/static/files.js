@@ -82,11 +82,10 @@
       for (const end of ["dragleave", "drop"]) element.addEventListener(end, () => element.classList.remove("over"));
       element.addEventListener("drop", (event) => {
         event.preventDefault();
-        this.take(event.dataTransfer.files[0]);
+        this.takeFirst(event.dataTransfer.files);
       });
       document.addEventListener("paste", (event) => {
-        const file = [...(event.clipboardData?.files || [])][0];
-        if (!element.hidden && file) this.take(file);
+        if (!element.hidden) this.takeFirst(event.clipboardData?.files || []);
       });
     }
 
@@ -132,6 +131,12 @@
       const key = w === width && h === height ? "app.file.same" : "app.file.resized";
       const kind = regard.say(channels < 3 ? "app.file.gray" : "app.file.color");
       this.about.textContent = regard.say(key, { name: this.name, from: `${w} \u00d7 ${h}`, to: `${width} \u00d7 ${height}`, kind });
+    }
+
+    // Reads the first of several files, and names it if there are others.
+    async takeFirst(found) {
+      await this.take(found[0]);
+      if (found.length > 1) this.error.textContent = regard.say("app.file.first", { name: found[0].name, count: found.length });
     }
 
     // Reads a file of the user.

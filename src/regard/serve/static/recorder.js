@@ -51,7 +51,8 @@
       }
       const chunks = [];
       recorder = new MediaRecorder(stream);
-      const timer = setTimeout(() => recorder?.stop(), 1000 * MAX_SECONDS);
+      let isFull = false;
+      const timer = setTimeout(() => { isFull = true; recorder?.stop(); }, 1000 * MAX_SECONDS);
       recorder.addEventListener("dataavailable", (event) => chunks.push(event.data));
       recorder.addEventListener("stop", async () => {
         clearTimeout(timer);
@@ -62,7 +63,8 @@
         const { rate } = model.reads;
         try {
           const bytes = app.wavBytes(await toSamples(new Blob(chunks), rate), rate);
-          onFile(new File([bytes], `${regard.say("app.sound.recording", { number: count })}.wav`, { type: "audio/wav" }));
+          await onFile(new File([bytes], `${regard.say("app.sound.recording", { number: count })}.wav`, { type: "audio/wav" }));
+          if (isFull) onError(regard.say("app.sound.full", { seconds: MAX_SECONDS }));
         } catch {
           onError(regard.say("app.sound.failed")); // such as a recording without any data
         }
