@@ -1,0 +1,72 @@
+"""The searches of models that write frames, and their options.
+
+S source positions, T frames, F numbers per frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from regard.search.search import Search, SearchRequest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Spectrogram(NamedTuple):
+    """The frames (T, F) of a sound. truncated: whether they reached their maximum number."""
+
+    frames: np.ndarray
+    truncated: bool = False
+
+
+class FrameSearch(Search):
+    """Common options of the searches of models that write frames."""
+
+    speaker: str | None = Field(
+        None, description="name of the speaker; None: the most common one of the training data"
+    )
+    max_seconds: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="maximum length of the sound in seconds; None: derived from the text",
+    )
+
+
+class Unroll(FrameSearch):
+    """Frames step by step, until the model stops."""
+
+    takes: ClassVar[frozenset[str]] = frozenset({"frame_steps"})
+    kind: Literal["unroll"] = "unroll"
+    stop_threshold: float = Field(
+        0.5, gt=0, lt=1, description="probability of the end at which the sound ends"
+    )
+
+    def run(self, model: Any, request: SearchRequest) -> list[Spectrogram]:
+        """Return the frames of each source."""
+        from regard.search.unroll import unroll
+
+        source, limits = request.sequences()
+        return unroll(model, source, limits, self.stop_threshold, request.on_step)
+
+
+class Expand(FrameSearch):
+    """All frames at once, from the predicted durations of the tokens."""
+
+    takes: ClassVar[frozenset[str]] = frozenset({"spectrogram"})
+    kind: Literal["expand"] = "expand"
+    speed: float = Field(
+        1.0,
+        gt=0,
+        le=10,
+        description="speed of speech, by which predicted durations are divided",
+    )
+
+    def run(self, model: Any, request: SearchRequest) -> list[Spectrogram]:
+        """Return the frames of each source."""
+        from regard.search.unroll import expand
+
+        return expand(model, *request.sequences(), self.speed)
