@@ -16,7 +16,7 @@ from regard.inputs.frontend import Embedding, Frontend
 from regard.models.frame_outputs import FrameOutputs
 from regard.models.speech_model import SpeechModel
 from regard.models.transformer import TransformerEncoder
-from regard.nn.alignment import best_durations, expanded
+from regard.nn.alignment import NEVER, best_durations, expanded
 from regard.nn.dropout import Dropout
 
 DIAGONAL = 0.2  # standard deviation of the prior of alignments, as a fraction of the length
@@ -50,13 +50,13 @@ class Aligner(nn.Module):
         self.first, self.second = Convolve(bands, width), nn.Linear(width, width)
 
     def forward(self, memory: Padded, target: Padded) -> Tensor:
-        """Return log probabilities (B, T, S), -inf at padding of the source."""
+        """Return log probabilities (B, T, S). Padding of the source has probability 0."""
         keys = self.key(memory.data, memory.mask)
         frames = self.second(F.relu(self.first(target.data, target.mask)))
         apart = frames.square().sum(-1)[:, :, None] + keys.square().sum(-1)[:, None]
         apart = apart - 2 * frames @ keys.transpose(1, 2)  # (B, T, S)
         scores = -apart * keys.shape[-1] ** -0.5 + diagonal_prior(target.mask, memory.mask)
-        return scores.masked_fill(~memory.mask[:, None], float("-inf")).log_softmax(-1)
+        return scores.masked_fill(~memory.mask[:, None], NEVER).log_softmax(-1)
 
 
 def diagonal_prior(frames: Tensor, positions: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from regard.models.transformer import TransformerEncoder
 from regard.models.transformer_options import TransformerDecoderOptions, TransformerOptions
 
 ALIGNER = 64  # width of the vectors that are compared
-WIDTH = 192
+WIDTH, PARALLEL_WIDTH = 192, 128  # a parallel decoder computes more per frame
 MIN_BATCH, MAX_BATCH, ROWS = 1024, 4096, 32  # frames, frames, and mean rows of a batch
 
 Parts = tuple[Frontend, nn.Module, Embedding | None]
@@ -70,7 +70,7 @@ class DurationOptions(TransformerOptions):
 
     gives: ClassVar[str] = "spectrogram"
     exports: ClassVar[frozenset[str]] = frozenset()
-    default_layers: ClassVar[int] = 3
+    default_layers: ClassVar[int] = 2
     kind: Literal["parallel"] = "parallel"  # type: ignore[assignment]
 
     @model_validator(mode="after")
@@ -86,6 +86,9 @@ class DurationOptions(TransformerOptions):
                 "have; use attention softmax"
             )
         return self
+
+    def own_width(self, stats: DataStats) -> int | None:
+        return PARALLEL_WIDTH
 
     def unfit(
         self, corpus: Corpus, positions: np.ndarray, source: str

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-NEVER = -1e4  # log probability of the blank of CTC, which alignments do not have
+NEVER = -1e4  # log probability of what no alignment has; finite, for gradients
 
 
 def forward_sum(scores: Tensor, frames: Tensor, positions: Tensor) -> Tensor:

@@ -1,25 +1,13 @@
-"""The searches of models that write frames, and their options.
-
-S source positions, T frames, F numbers per frame.
-"""
+"""The options of the searches of models that write frames."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from regard.search.search import Search, SearchRequest
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-class Spectrogram(NamedTuple):
-    """The frames (T, F) of a sound. truncated: whether they reached their maximum number."""
-
-    frames: np.ndarray
-    truncated: bool = False
+from regard.search.spectrogram import Spectrogram
 
 
 class FrameSearch(Search):

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from regard.data.tensors.padded import Padded
 from regard.search.callbacks import StepCallback, notify_step
-from regard.search.frame_search import Spectrogram
+from regard.search.spectrogram import Spectrogram
+from regard.search.top import nan_error
 
 
 @torch.inference_mode()
@@ -72,6 +73,4 @@ def expand(model: Any, source: Padded, limits: Tensor, speed: float) -> list[Spe
 def _check_finite(frames: Tensor) -> None:
     """Raise an error if a frame is not finite."""
     if not bool(frames.isfinite().all()):
-        from regard.search.top import nan_error
-
         raise nan_error()

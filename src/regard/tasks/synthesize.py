@@ -30,8 +30,9 @@ from regard.metrics.numbers import WeightedScores
 from regard.metrics.spectra import measure_sounds
 from regard.models.speech_options import SpeechModelOptions
 from regard.objectives import Objective
-from regard.search.frame_search import FrameSearch, Spectrogram
+from regard.search.frame_search import FrameSearch
 from regard.search.search import SearchRequest
+from regard.search.spectrogram import Spectrogram
 from regard.tasks.rows import EncodedRows
 from regard.tasks.task import Evaluation, Prediction, Task
 
@@ -56,7 +57,6 @@ class SynthesizeTask(Task):
 
     kind = "synthesize"
     unit = "sounds"
-    writes_sounds = True
     uses_threads = True
     usage_hint = "regard predict {run} {source} --output FOLDER"
 
@@ -158,10 +158,7 @@ class SynthesizeTask(Task):
         limits = [self.max_frames(length, search) for length in rows.lengths[indices].tolist()]
         source = rows.pad(indices)
         if search.speaker is not None:
-            index = self.speaker(search.speaker)  # before padding is copied: raises for none
-            data = source.data.clone()
-            data[:, 0] = index
-            source = source._replace(data=data)
+            source.data[:, 0] = self.speaker(search.speaker)
         return SearchRequest(source, torch.tensor(limits))
 
     def max_frames(self, length: int, search: FrameSearch) -> int:

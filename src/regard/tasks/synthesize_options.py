@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -39,6 +39,7 @@ class Frames(Sounds):
 class SynthesizeOptions(TaskOptions):
     """Options of synthesis (text to speech)."""
 
+    writes_sounds: ClassVar[bool] = True
     kind: Literal["synthesize"] = "synthesize"
     source: Text = Field(Text(), description="tokenizer of the texts; auto: characters")
     target: Frames = Field(Frames(), description="how sounds become frames")

@@ -60,7 +60,6 @@ class Task(Scoring, ABC):
     by_line = True  # whether each input line is one source; otherwise `read_items` reads the input
     reads_source = True  # False for language models
     writes_text = False  # whether targets are texts or sequences of words
-    writes_sounds = False  # whether predictions are sounds, which are written to files
     is_aligned = False  # whether each target token belongs to one source position
 
     @property
