@@ -131,12 +131,18 @@ class DurationModel(SpeechModel):
             log_durations=log_durations,
         )
 
-    def spectrogram(self, source: Padded, speed: float) -> tuple[Padded, Tensor]:
-        """Return the frames (B, T, F), and the durations (B, S). speed: divides the durations."""
+    def spectrogram(self, source: Padded, speed: float, limits: Tensor) -> tuple[Padded, Tensor]:
+        """Return the frames (B, T, F), and the durations (B, S) before they were limited.
+
+        speed: divides the durations. limits: (B,), maximum numbers of frames.
+        """
         memory = self.encode(source)
         expected = self.durations(memory).clamp(max=MAX_LOG).exp() / speed
         durations = expected.round().long().clamp(min=1).masked_fill(~memory.mask, 0)
-        return self.decode(memory, durations), durations
+        ends = durations.cumsum(1).clamp(max=limits[:, None])
+        return self.decode(
+            memory, ends.diff(dim=1, prepend=torch.zeros_like(ends[:, :1]))
+        ), durations
 
     def decode(self, memory: Padded, durations: Tensor, mask: Tensor | None = None) -> Padded:
         """Return the frames (B, T, F). mask: (B, T), the real ones, if they are known."""

@@ -97,17 +97,21 @@ class DurationOptions(TransformerOptions):
         short: np.ndarray = corpus.lengths[:, 1].astype(np.int64) < positions
         return short, "shorter than their texts: each token needs a frame (10 ms)"
 
-    def build_model(self, parts: Parts, memory: int, bands: int) -> DurationModel:
-        """Return the model. memory: width of the encoder output. bands: numbers per frame."""
+    def build(self, memory: int, bands: int) -> DurationParts:
+        """Return the parts after the encoder. memory: width of its output."""
         assert self.width and self.dropout is not None
         layers = self.build_layers(causal=False)
         norm = self.final_norm()
-        after = DurationParts(
+        return DurationParts(
             Aligner(memory, bands, ALIGNER),
             DurationPredictor(memory, self.width, self.dropout),
             TransformerEncoder(layers, self.build_positions(), norm, self.dropout),
         )
-        return DurationModel(parts, after, (memory, self.width, bands))
+
+    def build_model(self, parts: Parts, memory: int, bands: int) -> DurationModel:
+        """Return the model. memory: width of the encoder output. bands: numbers per frame."""
+        assert self.width
+        return DurationModel(parts, self.build(memory, bands), (memory, self.width, bands))
 
 
 FrameDecoder = Annotated[

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from regard.search.search import Search, SearchRequest
 from regard.search.spectrogram import Spectrogram
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class FrameSearch(Search):
@@ -22,6 +26,13 @@ class FrameSearch(Search):
         allow_inf_nan=False,
         description="maximum length of the sound in seconds; None: derived from the text",
     )
+
+    @abstractmethod
+    def align(self, model: Any, request: SearchRequest) -> tuple[Spectrogram, np.ndarray | None]:
+        """Return the frames of the only source, and the weight (T, S) of each token per frame.
+
+        The weights are None if the model does not attend to the source.
+        """
 
 
 class Unroll(FrameSearch):
@@ -40,6 +51,11 @@ class Unroll(FrameSearch):
         source, limits = request.sequences()
         return unroll(model, source, limits, self.stop_threshold, request.on_step)
 
+    def align(self, model: Any, request: SearchRequest) -> tuple[Spectrogram, np.ndarray | None]:
+        from regard.search.unroll import attention
+
+        return attention(model, *request.sequences(), self.stop_threshold)
+
 
 class Expand(FrameSearch):
     """All frames at once, from the predicted durations of the tokens."""
@@ -48,7 +64,7 @@ class Expand(FrameSearch):
     kind: Literal["expand"] = "expand"
     speed: float = Field(
         1.0,
-        gt=0,
+        ge=0.1,
         le=10,
         description="speed of speech, by which predicted durations are divided",
     )
@@ -58,3 +74,8 @@ class Expand(FrameSearch):
         from regard.search.unroll import expand
 
         return expand(model, *request.sequences(), self.speed)
+
+    def align(self, model: Any, request: SearchRequest) -> tuple[Spectrogram, np.ndarray | None]:
+        from regard.search.unroll import staircase
+
+        return staircase(model, *request.sequences(), self.speed)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.padded import Padded
+from regard.nn.capture_hooks import recording
 from regard.search.callbacks import StepCallback, notify_step
 from regard.search.spectrogram import Spectrogram
 from regard.search.top import nan_error
@@ -32,12 +33,20 @@ def unroll(
     found: list[list[np.ndarray]] = [[] for _ in rows]
     truncated = [False] * len(rows)
     written = 0
+
+    def finished() -> dict[int, Any]:
+        """Return the frames of each row that has ended."""
+        ended = (row for row in range(len(most)) if row not in rows)
+        return {
+            row: Spectrogram(np.concatenate(found[row])[: most[row]], truncated[row])
+            for row in ended
+        }
+
     while rows:
         frames, stop, state = model.step(frame, state)  # (B, r, F), (B,)
         _check_finite(frames)
         written += frames.shape[1]
-        kept = []
-        steps = frames.float().cpu().numpy()
+        kept, steps = [], frames.float().cpu().numpy()
         for at, (row, p) in enumerate(zip(rows, stop.tolist(), strict=True)):
             found[row].append(steps[at])
             truncated[row] = p < threshold and written >= most[row]
@@ -49,9 +58,8 @@ def unroll(
             chosen = torch.tensor(kept, device=frame.device, dtype=torch.long)
             if rows:
                 state, frame = state.select(chosen, chosen), frame.index_select(0, chosen)
-        notify_step(on_step, rows, lambda: [])
-    every = zip(found, most, truncated, strict=True)
-    return [Spectrogram(np.concatenate(parts)[: int(n)], cut) for parts, n, cut in every]
+        notify_step(on_step, rows, lambda: [], finished)
+    return [*finished().values()]
 
 
 @torch.inference_mode()
@@ -60,14 +68,42 @@ def expand(model: Any, source: Padded, limits: Tensor, speed: float) -> list[Spe
 
     limits: (B,), maximum numbers of frames. speed: divides the durations.
     """
-    frames, _ = model.spectrogram(source, speed)
+    frames, durations = model.spectrogram(source, speed, limits)
     _check_finite(frames.data[frames.mask])
-    sizes, most = frames.mask.sum(1).tolist(), limits.tolist()
+    sizes, total = frames.mask.sum(1).tolist(), durations.sum(1).tolist()
     data = frames.data.float().cpu().numpy()
     return [
-        Spectrogram(data[row, : int(min(size, limit))], size > limit)
-        for row, (size, limit) in enumerate(zip(sizes, most, strict=True))
+        Spectrogram(data[row, :size], expected > size)
+        for row, (size, expected) in enumerate(zip(sizes, total, strict=True))
     ]
+
+
+def attention(
+    model: Any, source: Padded, limits: Tensor, threshold: float
+) -> tuple[Spectrogram, np.ndarray | None]:
+    """Return the frames of one row, and the attention (T, S) of each frame to the source."""
+    with recording() as captured:
+        (found,) = unroll(model, source, limits, threshold)
+    frames, size = len(found.frames), model.size
+    if not captured.cross:
+        return found, None
+    layers = len(captured.cross) // -(-frames // size)
+    last = captured.cross[layers - 1 :: layers]  # (1, H, 1, S) of each step
+    weights = torch.cat(last, 2).mean(1)[0].float().cpu().numpy()  # (U, S)
+    return found, weights.repeat(size, 0)[:frames]
+
+
+@torch.inference_mode()
+def staircase(
+    model: Any, source: Padded, limits: Tensor, speed: float
+) -> tuple[Spectrogram, np.ndarray]:
+    """Return the frames of one row, and 1 for the token of each frame, otherwise 0: (T, S)."""
+    (found,) = expand(model, source, limits, speed)
+    _, durations = model.spectrogram(source, speed, limits)
+    at = np.repeat(np.arange(durations.shape[1]), durations[0].cpu().numpy())
+    weights = np.zeros((len(found.frames), durations.shape[1]), np.float32)
+    weights[np.arange(len(weights)), at[: len(weights)]] = 1.0
+    return found, weights
 
 
 def _check_finite(frames: Tensor) -> None:

@@ -55,6 +55,7 @@ class SynthesizeTask(Task):
     speakers. ratio: maximum number of frames per source token.
     """
 
+    source: TextInput
     kind = "synthesize"
     unit = "sounds"
     uses_threads = True
@@ -113,7 +114,7 @@ class SynthesizeTask(Task):
 
     def _encoded(self, sources: Sequence[str]) -> Ragged:
         """Return the sources as token ids; the index of the speaker, if any, comes first."""
-        encoded = self.source.encode(sources)
+        encoded: Ragged = self.source.encode(sources)
         if not self.speakers:
             return encoded
         speakers = [[self.speaker(speaker_of(source))] for source in sources]
@@ -155,13 +156,15 @@ class SynthesizeTask(Task):
     ) -> SearchRequest:
         """Return the search request for one batch. part: indices of the sources in the batch."""
         indices = np.asarray(part)
-        limits = [self.max_frames(length, search) for length in rows.lengths[indices].tolist()]
+        limits = [
+            self.max_output_length(length, search) for length in rows.lengths[indices].tolist()
+        ]
         source = rows.pad(indices)
         if search.speaker is not None:
             source.data[:, 0] = self.speaker(search.speaker)
         return SearchRequest(source, torch.tensor(limits))
 
-    def max_frames(self, length: int, search: FrameSearch) -> int:
+    def max_output_length(self, length: int, search: FrameSearch) -> int:
         """Return the maximum number of frames for a source of this length."""
         limit = math.ceil(self.ratio * length) + EXTRA
         if search.max_seconds is not None:

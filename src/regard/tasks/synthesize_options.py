@@ -31,7 +31,7 @@ Metric = Literal["mcd", "duration_error"]
 class Frames(Sounds):
     """Options of sounds as targets: log-mel features, standardized over the training set."""
 
-    normalize: Literal["global"] = Field(  # type: ignore[assignment]
+    normalize: Literal["global"] = Field(
         "global", description="standardize each band over the training set"
     )
 
