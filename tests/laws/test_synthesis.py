@@ -211,7 +211,7 @@ def test_saved_and_loaded_it_predicts_alike(case: Case, tmp_path: Path) -> None:
     found = loaded.predict(["abba", "cad"], max_seconds=0.1)
     for one, other in zip(found, before, strict=True):
         assert np.array_equal(one.features, other.numpy())
-    again = loaded.predict(["abba"], max_seconds=0.1)[0]
+    again = loaded.predict(["abba", "cad"], max_seconds=0.1)[0]
     assert np.array_equal(again.samples, found[0].samples) and again.rate == 8000
 
 

@@ -45,6 +45,7 @@ METRICS = {
     "stop_errors": Metric(
         "sounds without an end", higher_is_better=False, is_bounded=False, is_percentage=True
     ),
+    "recognized": Metric("sounds that a recognizer reads", is_percentage=True),
     "loss": Metric("loss (nats)", higher_is_better=False, is_bounded=False),
     "perplexity": Metric("perplexity", higher_is_better=False, is_bounded=False),
     "bits_per_character": Metric("bits per character", higher_is_better=False, is_bounded=False),

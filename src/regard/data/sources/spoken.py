@@ -19,7 +19,8 @@ def read_spoken(spec: DataSpec, prepare: Prepare) -> Pairs:
     prepare: reduces a sound to what the model writes.
     """
     path = spec.file()
-    if path != "-" and (medium := file_medium(path, (spec.source_column, None), MEDIA)):
+    columns = spec.source_column, spec.target_column
+    if path != "-" and (medium := file_medium(path, columns, MEDIA)):
         raise UserError(
             f"{path}: the sources are {medium.name} files: --task synthesize reads texts and "
             "writes sounds",
