@@ -132,7 +132,7 @@ def main() -> int:
         data = Recordings(Path(folder))
         recognizer = Recognizer(data, args.recognizer)
         cells = [
-            {"kind": kind, "budget": args.budget, "seed": args.seed}
+            {"kind": kind, "budget": args.budget, "recognizer": args.recognizer, "seed": args.seed}
             for kind in args.kinds.split(",")
         ]
         run = lambda cell: measure(cell, data, recognizer, args.set)  # noqa: E731

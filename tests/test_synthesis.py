@@ -227,4 +227,4 @@ def check_responses(client: TestClient, model: Any) -> None:
         (expected,) = model.predict([text], speaker="ann")
         assert alike(sound, expected)
     answer = client.post("/predict", json={"texts": ["up"], "search": {"speaker": "cy"}})
-    assert answer.status_code == 422 and "the model knows bo, ann" in answer.json()["error"]
+    assert answer.status_code == 400 and "the model knows bo, ann" in answer.json()["error"]

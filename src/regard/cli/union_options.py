@@ -43,6 +43,10 @@ HELP = {
     "top_p": "Nucleus sampling: smallest token set with total probability >= p.",
     "min_p": "Drop tokens less probable than min_p times the most probable one.",
     "seed": "Random seed for sampling.",
+    "speaker": "Speaker of the sound (default: the most common one of the training data).",
+    "max_seconds": "Maximum length of a sound in seconds (default: derived from the text).",
+    "stop_threshold": "Probability of the end at which a sound ends (decoders with steps).",
+    "speed": "Speed of speech, which divides the durations (decoder parallel).",
 }
 MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat_ngram": {"metavar": "N"}}
 

@@ -16,7 +16,7 @@ MOMENTUM = 0.99
 PULLS = 200  # multiplicative updates that invert the mel bands
 EPSILON = 1e-12
 SEED = 0  # of the first phases
-SILENCE = 1e-2  # smallest sum of squared windows that samples are divided by
+MIN_WEIGHT = 1e-2  # smallest sum of squared windows that samples are divided by
 
 
 def to_samples(log_mel: np.ndarray, analysis: Analysis, iterations: int = ITERATIONS) -> np.ndarray:
@@ -81,7 +81,7 @@ def overlap_add(spectrum: Tensor, analysis: Analysis) -> Tensor:
 
 
 def _added(parts: Tensor, hop: int) -> Tensor:
-    """Return the sum (T,) of parts (S, length), each `hop` samples after the one before it."""
+    """Return the sum (T,) of parts (S, length), each `hop` samples after the previous one."""
     count, length = parts.shape
     total = (count - 1) * hop + length
     columns = parts.t().unsqueeze(0)  # (1, length, S)
@@ -93,4 +93,4 @@ def _added(parts: Tensor, hop: int) -> Tensor:
 def _weights(count: int, length: int, hop: int) -> Tensor:
     """Return the sum of the squared windows at each sample (T,)."""
     squares = hann(length).square().expand(count, -1)
-    return _added(squares, hop).clamp(min=SILENCE)
+    return _added(squares, hop).clamp(min=MIN_WEIGHT)

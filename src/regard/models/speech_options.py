@@ -95,7 +95,7 @@ class DurationOptions(TransformerOptions):
     ) -> tuple[np.ndarray, str] | None:
         """Return which sounds have fewer frames than tokens, and the reason."""
         short: np.ndarray = corpus.lengths[:, 1].astype(np.int64) < positions
-        return short, "shorter than their texts: each token needs a frame (10 ms)"
+        return short, "shorter than their texts: each token needs a frame"
 
     def build(self, memory: int, bands: int) -> DurationParts:
         """Return the parts after the encoder. memory: width of its output."""
