@@ -168,7 +168,10 @@ def test_errors_of_the_data(command: Command) -> None:
 
 def test_what_a_model_of_sounds_does_not_do(command: Command, run: Path) -> None:
     for words, expected in (
-        (("inspect", run, "up"), "inspection is not supported for task synthesize"),
+        (
+            ("inspect", run, "up"),
+            "inspection is not supported for task synthesize\nhelp: use regard",
+        ),
         (("export", run, "--to", "onnx", "--out", "x"), "synthesize models cannot be exported"),
         (("diagnose", run), "task synthesize"),
     ):
@@ -200,7 +203,7 @@ def test_python(tmp_path: Path) -> None:
     again = regard.Synthesizer(steps=1, rate=8000, settings=settings).fit(texts, arrays)
     assert again.speakers_ == []
     for fit, expected in (
-        (lambda: again.predict(["up"], speaker="b"), "none: train with --speaker-column"),
+        (lambda: again.predict(["up"], speaker="b"), "none: pass speakers to fit"),
         (lambda: regard.Synthesizer().fit(texts, arrays), "expected names of sound files"),
         (lambda: regard.Synthesizer().fit(["", *texts[1:]], files), "expected a text"),
         (lambda: regard.Synthesizer().fit(texts, files, speakers=["a"]), "speakers has 1"),

@@ -53,7 +53,7 @@ def evaluate(
     from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
     from regard.inference.prediction.predict_options import search_changes
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
-    from regard.inference.recognition import check_recognizer, with_recognition
+    from regard.inference.prediction.recognition import check_recognizer, with_recognition
     from regard.inference.rescoring import with_scorer
     from regard.metrics.metric_names import usual_metrics
     from regard.storage.run_files import trained_columns

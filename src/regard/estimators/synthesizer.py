@@ -32,8 +32,9 @@ class Synthesizer(Estimator):
     ) -> "Self":
         """Train on texts X and sounds y, or on pairs X = [(text, sound), ...].
 
-        speakers: the name of the speaker of each sound. dev: the dev set, as pairs or as a tuple
-        (X, y) or (X, y, speakers). Default: hold out some of the sounds.
+        X, y: lists. Sounds are names of files, or arrays of samples with `rate`. speakers: the
+        name of the speaker of each sound. dev: the dev set, as pairs or as a tuple (X, y) or
+        (X, y, speakers). Default: hold out some of the sounds.
         """
         pairs, config = self._to_pairs(X, y, speakers), self._config()
         held_out = self._dev(dev)
@@ -101,9 +102,9 @@ class Synthesizer(Estimator):
     ) -> list[MadeSound]:
         """Return the sound of each text, with the attributes `samples` and `rate`.
 
-        Its method `save(path)` writes a WAV file. speaker: name of the speaker; None: the most
-        common one. batch_size: texts per batch; it does not change predictions. search: search
-        options, such as `speed=1.2` for models with durations.
+        The method `save(path)` of a sound writes a WAV file. X: texts. speaker: name of the
+        speaker; None: the most common one. batch_size: texts per batch; it does not change
+        predictions. search: search options, such as `speed=1.2` for models with durations.
         """
         found = self.predict_detailed(X, 1, batch_size, speaker=speaker, **search)
         return [prediction.value for prediction in found]

@@ -33,6 +33,7 @@ from regard.objectives import Objective
 from regard.search.frame_search import FrameSearch
 from regard.search.search import SearchRequest
 from regard.search.spectrogram import Spectrogram
+from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.rows import EncodedRows
 from regard.tasks.task import Evaluation, Prediction, Task
 
@@ -209,6 +210,12 @@ class SynthesizeTask(Task):
         return self.compute_metrics(
             [Prediction("", None, value=one) for one in made], examples
         ).scores()
+
+    def forced_pass(self, request: InspectionRequest) -> ForcedPass:
+        raise UserError(
+            f"inspection is not supported for task {self.kind}",
+            help="use regard plot synthesis RUN --text TEXT",
+        )
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Return a fixed random sample of examples with the durations of their sounds."""
