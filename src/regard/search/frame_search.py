@@ -24,7 +24,8 @@ class FrameSearch(Search):
         None,
         gt=0,
         allow_inf_nan=False,
-        description="maximum length of the sound in seconds; None: derived from the text",
+        description="maximum length of the sound in seconds; None: derived from the text, at most "
+        "60",
     )
 
     @abstractmethod

@@ -37,6 +37,7 @@ from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.rows import EncodedRows
 from regard.tasks.task import Evaluation, Prediction, Task
 
+MAX_SECONDS = 60.0  # of a sound, unless the user sets another maximum
 EXTRA = 10  # frames beyond `ratio` that any sound may have
 
 
@@ -167,10 +168,10 @@ class SynthesizeTask(Task):
 
     def max_output_length(self, length: int, search: FrameSearch) -> int:
         """Return the maximum number of frames for a source of this length."""
-        limit = math.ceil(self.ratio * length) + EXTRA
-        if search.max_seconds is not None:
-            seconds = search.max_seconds * self.target.analysis.rate
-            limit = self.target.analysis.windows(round(seconds))
+        analysis = self.target.analysis
+        limit = analysis.windows(round((search.max_seconds or MAX_SECONDS) * analysis.rate))
+        if search.max_seconds is None:
+            limit = min(limit, math.ceil(self.ratio * length) + EXTRA)
         return max(1, limit)
 
     def make_prediction(
