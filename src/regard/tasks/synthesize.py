@@ -221,7 +221,7 @@ class SynthesizeTask(Task):
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Return a fixed random sample of examples with the durations of their sounds."""
         named = [Example(e.source, (f"{e.references[0].seconds:.2f} s",)) for e in examples]
-        return super().samples(evaluation, named)
+        return [{"kind": "number", **row} for row in super().samples(evaluation, named)]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> SpokenCheck:
         """Return statistics of the texts and the sounds, and warnings about the data."""
