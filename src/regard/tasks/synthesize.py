@@ -215,7 +215,7 @@ class SynthesizeTask(Task):
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
         raise UserError(
             f"inspection is not supported for task {self.kind}",
-            help="use regard plot synthesis RUN --text TEXT",
+            help="use regard plot synthesis RUN",
         )
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
