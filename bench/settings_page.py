@@ -28,7 +28,7 @@ SECTIONS = {  # heading, the prefixes of its keys, the text before its table
     "Task": (
         ["task"],
         "`--task` sets the task: `transduce` (default), `tag`, `classify`, `regress`, "
-        "`language-model`.",
+        "`language-model`, `synthesize`.",
     ),
     "Model": (["model"], "See [models](models.md)."),
     "Encoder": (["model.encoder"], "See [models](models.md#encoders)."),

@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 
 import regard
-from regard import Classifier, LanguageModel, Regressor, Tagger, Transducer, UserError
+from regard import (
+    Classifier,
+    LanguageModel,
+    Regressor,
+    Synthesizer,
+    Tagger,
+    Transducer,
+    UserError,
+)
 from regard.core.argument_names import SAME_NAME, to_arguments
 
 SOURCES = Path(regard.__file__).parent
-ESTIMATORS = (Transducer, Tagger, Classifier, Regressor, LanguageModel)
+ESTIMATORS = (Transducer, Tagger, Classifier, Regressor, LanguageModel, Synthesizer)
 
 
 def test_dir_shows_the_interface_without_importing_torch() -> None:

@@ -17,6 +17,7 @@ from regard.data.reading.graph import Graph
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
 from regard.data.reading.sounds import Sound
+from regard.data.reading.spoken import SpokenText
 from regard.inference.predictor import Predictor
 from regard.inputs.graphs import bags_of
 from regard.models.masked import MaskedOptions
@@ -89,6 +90,10 @@ NODE_LABELS = [
     tuple(None if (seed + node) % 4 == 3 else "xy"[(seed + node) % 2] for node in range(len(graph)))
     for seed, graph in enumerate(GRAPHS)
 ]
+SPOKEN = [
+    (SpokenText(text, "xy"[number % 2]), SOUNDS[sound])
+    for number, (text, sound) in enumerate(zip(TEXTS, (0, 2, 1, 3, 4), strict=True))
+]
 SHORT = [text[:2] for text in TEXTS]  # CTC writes at most one character per frame
 LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
 SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
@@ -139,6 +144,7 @@ TOYS = {
     ),
     "captions": Toy("transduce", number(list(zip(IMAGES, SHORT, strict=True))), reads="image"),
     "dictation": Toy("transduce", number(list(zip(SOUNDS, TEXTS, strict=True))), reads="sound"),
+    "synthesis": Toy("synthesize", number(SPOKEN)),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),

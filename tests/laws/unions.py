@@ -33,6 +33,7 @@ SHARES = {
     "TaggerOptions": slice(1, None, 3),
     "PooledOptions": slice(2, None, 3),
     "MaskedOptions": slice(3, None, 3),
+    "SpeechModelOptions": slice(4, None, 4),
     "CausalOptions": slice(1, None, 2),
 }
 # Parts that compute the same in encoders and decoders, and have laws of their own.

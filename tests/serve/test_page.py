@@ -17,7 +17,11 @@ SCRIPTS = [
 ]
 TASKS = ("transduce", "tag", "classify", "regress", "language-model")
 # Keys composed by a script:
-DYNAMIC_KEYS = {"app.model.one", "app.model.two", *(f"app.intro.{task}" for task in TASKS)}
+DYNAMIC_KEYS = {
+    "app.model.one",
+    "app.model.two",
+    *(f"app.intro.{task}" for task in (*TASKS, "synthesize")),
+}
 DYNAMIC_KEYS |= {f"app.intro.files.{task}" for task in ("transduce", "tag", "classify", "regress")}
 DYNAMIC_KEYS |= {f"app.intro.sound.{task}" for task in ("transduce", "classify", "regress")}
 DYNAMIC_KEYS |= {"app.inspector.files", "app.inspector.sound"}

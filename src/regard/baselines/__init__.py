@@ -14,6 +14,7 @@ from regard.baselines.constant import (
     MostFrequentTarget,
     WordTags,
 )
+from regard.baselines.mean_frame import MeanFrame
 from regard.baselines.nearest_neighbor import NearestNeighbor, TooSlow, trigrams, words
 from regard.baselines.unigram import Unigram
 
@@ -23,6 +24,7 @@ StoredBaselines = Annotated[
     | MostFrequentTag
     | WordTags
     | MeanTarget
+    | MeanFrame
     | CopySource
     | AffixRules
     | Unigram,
@@ -34,6 +36,7 @@ __all__ = [
     "Baseline",
     "BaselineFit",
     "CopySource",
+    "MeanFrame",
     "MeanTarget",
     "MostFrequentLabel",
     "MostFrequentTag",

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from regard.cli import command_options as option
 from regard.cli.union_options import SearchSettings
@@ -34,6 +36,13 @@ def evaluate(
     quantize: option.Quantize = None,
     shortlist: option.Short = False,
     shortlist_file: option.ShortFile = None,
+    recognizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model of sounds that labels the synthesized ones; adds the metric recognized.",
+        ),
+    ] = None,
     all_metrics: option.AllMetrics = False,
     json_object: option.Json = False,
     debug: option.Debug = False,
@@ -44,6 +53,7 @@ def evaluate(
     from regard.inference.baseline_evaluation import evaluate_baselines, load_baselines
     from regard.inference.prediction.predict_options import search_changes
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
+    from regard.inference.prediction.recognition import check_recognizer, with_recognition
     from regard.inference.rescoring import with_scorer
     from regard.metrics.metric_names import usual_metrics
     from regard.storage.run_files import trained_columns
@@ -51,6 +61,7 @@ def evaluate(
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     if rescore:
         predictor = with_scorer(predictor, load_predictor(rescore), rescore_weight)
+    check_recognizer(predictor, recognizer)
     task, config = predictor.task, predictor.config
     spec = DataSpec(
         *(data, source, target, source_column, target_column),
@@ -69,6 +80,8 @@ def evaluate(
     loaded = load_baselines(predictor)
     search = predictor.search_options(**search_changes({"beam": beam}, settings))
     result = predictor.evaluate(examples, search, batch_size)
+    if recognizer:
+        result = with_recognition(result, examples, load_predictor(recognizer))
     warnings = PredictionWarnings()
     for found in result.predictions:
         warnings.add(found)

@@ -34,7 +34,11 @@ def predict(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Output file; rerunning an interrupted command resumes it.")
+        Path | None,
+        typer.Option(
+            help="Output file; rerunning an interrupted command resumes it. For sounds: a folder, "
+            "or a WAV file."
+        ),
     ] = None,
     force: Annotated[
         bool,
@@ -149,6 +153,7 @@ def predict(
     from regard.inference.prediction.output_lines import OutputFormat
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import PredictOptions
+    from regard.inference.prediction.sound_job import makes_sounds, sound_job
     from regard.inference.rescoring import with_scorer
     from regard.tasks.values import Constraints
 
@@ -187,6 +192,9 @@ def predict(
         force=force,
     )
     with parallel.process_group():
+        if makes_sounds(Path(model)):
+            sound_job(load_predictor(model, engine, quantize), options)
+            return
         shard_of_process = options.check()
         how = engine, quantize, options.shortlist
         predictor = load_predictor(model, *how)

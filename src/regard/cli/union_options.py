@@ -15,7 +15,13 @@ from typer.core import TyperGroup
 
 SEARCH = "Beam search"
 SAMPLING = "Sampling (default for language models; otherwise with --sample)"
-PANELS = {"beam": SEARCH, "sample": SAMPLING}  # by kind of search; default: name of the kind
+SYNTHESIS = "Synthesis"
+PANELS = {
+    "beam": SEARCH,
+    "sample": SAMPLING,
+    "unroll": SYNTHESIS,
+    "expand": SYNTHESIS,
+}  # by kind of search; default: name of the kind
 # Help texts in the order of the options; default: the description of the field.
 # nbest, settings and sample are options of the commands themselves.
 HELP = {
@@ -37,6 +43,10 @@ HELP = {
     "top_p": "Nucleus sampling: smallest token set with total probability >= p.",
     "min_p": "Drop tokens less probable than min_p times the most probable one.",
     "seed": "Random seed for sampling.",
+    "speaker": "Speaker of the sound (default: the most common one of the training data).",
+    "max_seconds": "Maximum length of a sound in seconds (default: derived from the text).",
+    "stop_threshold": "Probability of the end at which a sound ends (decoders with steps).",
+    "speed": "Speed of speech, which divides the durations (decoder parallel).",
 }
 MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat_ngram": {"metavar": "N"}}
 
@@ -75,10 +85,11 @@ def with_search(own: list[Parameter]) -> list[Parameter]:
     order of `HELP`. A parameter without a value keeps the model's setting.
     """
     from regard.core.options import kinds_of
-    from regard.search import SequenceSearch, TextSearch
+    from regard.search import SequenceSearch, SoundSearch, TextSearch
 
     made = {one.name: one for one in own if one.name in HELP}
-    for kind, settings in (kinds_of(SequenceSearch) | kinds_of(TextSearch)).items():
+    every = kinds_of(SequenceSearch) | kinds_of(TextSearch) | kinds_of(SoundSearch)
+    for kind, settings in every.items():
         for name, field in settings.model_fields.items():
             if name != "kind" and name not in made:
                 about = PANELS.get(kind, kind), HELP.get(name, "")

@@ -12,23 +12,36 @@ from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.models.encoder_model import PooledOptions, TaggerOptions
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGramOptions
+from regard.models.speech_options import SpeechModelOptions
 from regard.objectives import (
     ClassifyObjective,
     CrossEntropy,
+    FrameLoss,
     Labels,
     LanguageObjective,
     NextToken,
     RegressObjective,
     Squared,
+    SynthesizeObjective,
     TagObjective,
     Tags,
     TransduceObjective,
 )
 from regard.optim.training_options import Training
-from regard.search import Argmax, Beam, LabelSearch, Sample, SequenceSearch, TextSearch
+from regard.search import (
+    Argmax,
+    Beam,
+    LabelSearch,
+    Sample,
+    SequenceSearch,
+    SoundSearch,
+    TextSearch,
+    Unroll,
+)
 from regard.tasks.classify_options import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
+from regard.tasks.synthesize_options import SynthesizeOptions
 from regard.tasks.tag import TagOptions
 from regard.tasks.transduce_options import TransduceOptions
 
@@ -155,7 +168,23 @@ class LanguageModelConfig(Config):
         return self
 
 
+class SynthesizeConfig(Config):
+    """Settings for synthesis, which makes sounds from texts."""
+
+    task: SynthesizeOptions = SynthesizeOptions()
+    model: SpeechModelOptions = SpeechModelOptions()
+    objective: SynthesizeObjective = FrameLoss()
+    search: SoundSearch = Unroll()
+
+
 CONFIGS: dict[str, type[Config]] = {
     config.model_fields["task"].default.kind: config
-    for config in (TransduceConfig, TagConfig, ClassifyConfig, RegressConfig, LanguageModelConfig)
+    for config in (
+        TransduceConfig,
+        TagConfig,
+        ClassifyConfig,
+        RegressConfig,
+        LanguageModelConfig,
+        SynthesizeConfig,
+    )
 }

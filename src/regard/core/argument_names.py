@@ -24,6 +24,7 @@ PHRASES = {  # texts about files or commands, and the same advice for a caller i
     "choose the column with --target-column": "pass the labels as y",
     "check --target-column and the dev file": "check y and dev",
     "pass --speaker-column COLUMN, or use": "use",
+    "train with --speaker-column": "pass speakers to fit",
     "a table of nodes with --edges FILE": "features of nodes with edges",
     "new nodes as a table with --edges": "features of new nodes with edges",
     "regard train DATA --task tag|classify|transduce --init-from MODEL": "pass it as init_from to "

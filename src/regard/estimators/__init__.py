@@ -8,6 +8,7 @@ from regard.core.errors import UserError
 from regard.estimators.estimator import Estimator
 from regard.estimators.label_estimators import Classifier, Regressor
 from regard.estimators.language_estimator import LanguageModel
+from regard.estimators.synthesizer import Synthesizer
 from regard.estimators.tagger import Tagger
 from regard.estimators.transducer import Transducer
 from regard.exchange.engine_choice import load_predictor
@@ -20,13 +21,15 @@ __all__ = [
     "Estimator",
     "LanguageModel",
     "Regressor",
+    "Synthesizer",
     "Tagger",
     "Transducer",
     "load",
 ]
 Kind = TypeVar("Kind", bound=Estimator)
 KINDS: dict[str, type[Estimator]] = {
-    kind.task: kind for kind in (Transducer, Tagger, Classifier, Regressor, LanguageModel)
+    kind.task: kind
+    for kind in (Transducer, Tagger, Classifier, Regressor, LanguageModel, Synthesizer)
 }
 
 

@@ -38,6 +38,14 @@ METRICS = {
     "r2": Metric("R\u00b2", is_bounded=False),
     "rmse": Metric("root mean squared error", higher_is_better=False, is_bounded=False),
     "mae": Metric("mean absolute error", higher_is_better=False, is_bounded=False),
+    "mcd": Metric("mel-cepstral distortion (dB)", higher_is_better=False, is_bounded=False),
+    "duration_error": Metric(
+        "duration error", higher_is_better=False, is_bounded=False, is_percentage=True
+    ),
+    "stop_errors": Metric(
+        "sounds without an end", higher_is_better=False, is_bounded=False, is_percentage=True
+    ),
+    "recognized": Metric("sounds that a recognizer reads", is_percentage=True),
     "loss": Metric("loss (nats)", higher_is_better=False, is_bounded=False),
     "perplexity": Metric("perplexity", higher_is_better=False, is_bounded=False),
     "bits_per_character": Metric("bits per character", higher_is_better=False, is_bounded=False),

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import AutoSetting, Options, allows, kinds_of
+from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
@@ -23,6 +23,7 @@ from regard.inputs import default_frontend
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
+from regard.models.decoder_ways import decoder_ways
 from regard.models.decoders import Decoder
 from regard.models.encoders import AutoOptions, SourceModelOptions
 from regard.models.fast_decoder import FastDecoder, is_plain_step, with_memory
@@ -157,20 +158,7 @@ class EncoderDecoderOptions(SourceModelOptions):
 
     @classmethod
     def ways(cls, given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-        own = given.get("decoder") or {}
-        if isinstance(own, Options):
-            yield {}, own.gives  # type: ignore[attr-defined]
-            return
-        own = {"kind": own} if isinstance(own, str) else own
-        if not isinstance(own, dict):
-            return
-        kinds: dict[str, Any] = kinds_of(cls.model_fields["decoder"].annotation)
-        for kind, part in kinds.items():
-            fits = set(own) <= set(part.model_fields) and ("kind" in own or allows(part, own))
-            if fits and own.get("kind", kind) == kind:
-                for settings, gives in part.ways(own):
-                    chosen = {} if part.is_auto else {"kind": kind}
-                    yield {f"decoder.{key}": v for key, v in (chosen | settings).items()}, gives
+        yield from decoder_ways(cls, given)
 
     def unfit(self, corpus: Corpus, source: str) -> tuple[np.ndarray, str] | None:
         encoder: Any = self.encoder

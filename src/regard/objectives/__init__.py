@@ -8,6 +8,7 @@ from regard.objectives.cmlm import CMLM
 from regard.objectives.cross_entropy import CrossEntropy
 from regard.objectives.ctc import CTC
 from regard.objectives.distill import Distill
+from regard.objectives.frame_loss import FrameLoss
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
 from regard.objectives.objective import Context, Loss, Objective
 from regard.objectives.reinforce import Mixer, Reinforce
@@ -23,6 +24,7 @@ __all__ = [
     "Context",
     "CrossEntropy",
     "Distill",
+    "FrameLoss",
     "Huber",
     "Labels",
     "LanguageObjective",
@@ -36,6 +38,7 @@ __all__ = [
     "Reinforce",
     "ScheduledSampling",
     "Squared",
+    "SynthesizeObjective",
     "TagObjective",
     "Tags",
     "TransduceObjective",
@@ -47,6 +50,7 @@ TransduceObjective = Annotated[
     Field(discriminator="kind"),
 ]
 TagObjective = Tags
+SynthesizeObjective = FrameLoss
 ClassifyObjective = Labels
 RegressObjective = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]
 LanguageObjective = Annotated[NextToken | Masked, Field(discriminator="kind")]

@@ -16,6 +16,7 @@ MAX_VALUES = {
     "coverage_penalty": 100.0,
     "diversity_penalty": 100.0,
     "temperature": 100.0,
+    "max_seconds": 60.0,
 }
 MIN_TEMPERATURE = 0.01  # except 0 (greedy)
 

@@ -25,12 +25,12 @@ class ServedModel:
 
     def __init__(self, name: str, predictor: Predictor) -> None:
         self.name, self.predictor, self.task = name, predictor, predictor.task
-        abilities = predictor.abilities
+        abilities, is_text = predictor.abilities, not predictor.config.task.writes_sounds
+        inspects = is_text and predictor.module is not None  # other engines expose no internals
         self.capabilities = [
-            *(["predict", "stream"] if "predict" in abilities else []),
-            *(
-                ["inspect"] if predictor.module is not None else []
-            ),  # other engines expose no internals
+            *(["predict"] if "predict" in abilities else []),
+            *(["stream"] if "predict" in abilities and is_text else []),
+            *(["inspect"] if inspects else []),
             *(["alternatives"] if "alternatives" in abilities else []),
         ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 
 class TaskOptions(Options):
-    """Base class of the options of all tasks."""
+    """Base class of the options of all tasks.
 
+    writes_sounds: whether predictions are sounds, which are written to files.
+    """
+
+    writes_sounds: ClassVar[bool] = False
     kind: str
     examples: int | None = Field(
         None, gt=0, description="train on a random sample of this many examples; None: all"

@@ -1,8 +1,10 @@
-"""Plain WAV files, read without a package. T samples per channel, C channels."""
+"""Plain WAV files, read and written without a package. T samples per channel, C channels."""
 
 from __future__ import annotations
 
+import io
 import struct
+import wave
 from typing import NamedTuple
 
 import numpy as np
@@ -115,3 +117,14 @@ def _three_bytes(stored: memoryview) -> np.ndarray:
     found = np.zeros((len(stored) // 3, 4), np.uint8)
     found[:, 1:] = np.frombuffer(stored, np.uint8).reshape(-1, 3)
     return found.view("<i4")[:, 0]
+
+
+def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
+    """Return 16-bit samples as a WAV file."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(samples.astype("<i2").tobytes())
+    return out.getvalue()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from regard.config.load import flatten
+from regard.core.errors import UserError
 from regard.experiments.diagnose.baseline_stats import (
     baseline_statistics,
     baseline_verdicts,
@@ -99,6 +100,11 @@ def examine(
 ) -> Diagnosis:
     """Diagnose a run folder. quick: skip probes that need the model or train one."""
     subject = read_run(folder)
+    if subject.config.task.writes_sounds:
+        raise UserError(
+            f"{folder}: diagnosis is not supported for task {subject.task.kind}",
+            help="use regard evaluate and regard plot synthesis",
+        )
     stats: dict[str, Statistics] = {"metadata": _metadata(subject)}
     skipped: dict[str, str] = {}
     missing = _missing(subject)

@@ -108,8 +108,20 @@
       textNodes(skipPrompt(prediction.text), skipPrompt(other?.text)))];
   }
 
+  const WAV = /^[A-Za-z0-9+/]+={0,2}$/; // base64
+
+  // A player for a sound, if a prediction has one.
+  function player({ value }) {
+    if (value?.type !== "audio/wav" || !WAV.test(value.data)) return null;
+    return make("audio", { controls: true, src: `data:audio/wav;base64,${value.data}`, "aria-label": regard.say("sound.play") });
+  }
+
+  function synthesizeView({ prediction }) {
+    return [player(prediction), make("p", { class: "muted", data: { role: "text" } }, prediction.text)];
+  }
+
   const VIEWS = {
-    transduce: transduceView, tag: tagView, classify: classifyView, regress: regressView,
+    synthesize: synthesizeView, transduce: transduceView, tag: tagView, classify: classifyView, regress: regressView,
     "language-model": languageModelView,
   };
 
@@ -142,7 +154,7 @@
   function itemsView({ prediction }) {
     return [make("ol", { class: "items", data: { role: "items" } }, prediction.items.map(({ text, prediction: one }) =>
       make("li", {}, make("span", { class: "muted", dir: "auto" }, text),
-        make("span", { class: "output", dir: "auto", data: { role: "text" } }, textNodes(one.text)),
+        make("span", { class: "output", dir: "auto", data: { role: "text" } }, textNodes(one.text)), player(one),
         ...warnings(one).filter(Boolean))))];
   }
 

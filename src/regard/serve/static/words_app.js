@@ -55,6 +55,7 @@
     "app.intro.tag": ["Assigns a tag to each word of a text.", "为文本中的每个词标注标签。"],
     "app.intro.classify": ["Assigns a label to a text.", "为文本分配类别标签。"],
     "app.intro.regress": ["Predicts a number for each input.", "为每个输入预测数值。"],
+    "app.intro.synthesize": ["Makes a sound from a text.", "将文本合成为声音。"],
     "app.intro.language-model": ["Continues a text.", "续写文本。"],
     "app.intro.trained": ["Trained on {data} ({count} examples).", "训练数据：{data}（{count} 个样本）。"],
     "app.intro.exact": ["Of {count} held-out examples, {score}\u202f% are predicted exactly.", "{count} 个留出样本中，{score}\u202f% 的预测完全正确。"],

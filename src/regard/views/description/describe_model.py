@@ -128,6 +128,8 @@ def _build(config: Config, shape: InputShape, outputs: int) -> nn.Module:
         sizes = {"shape": shape, "target": outputs, "shared": False}
     if config.task.kind == "language-model":
         raise UserError("language models without data: not supported", help="describe a run")
+    if config.task.writes_sounds:
+        raise UserError("models of sounds without data: not supported", help="describe a run")
     model: nn.Module = config.model.build(**sizes)
     return model
 

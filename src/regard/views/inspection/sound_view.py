@@ -4,13 +4,12 @@ T samples, S windows, F bands.
 """
 
 import base64
-import io
-import wave
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from regard.data.reading.wav import wav_bytes
 from regard.inputs.log_mel import band_edges
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.views.figures.sound_panels import envelope
@@ -75,17 +74,6 @@ def sound_view(request: InspectionRequest) -> SoundView:
         step=analysis.hop / analysis.rate,
         stride=request.stride,
     )
-
-
-def wav_bytes(samples: np.ndarray, rate: int) -> bytes:
-    """Return 16-bit samples as a WAV file."""
-    out = io.BytesIO()
-    with wave.open(out, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(samples.astype("<i2").tobytes())
-    return out.getvalue()
 
 
 def times(sound: dict[str, Any], positions: int, per: int = 1) -> np.ndarray:

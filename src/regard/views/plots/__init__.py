@@ -25,6 +25,7 @@ from regard.views.plots import (
     schedule_plot,
     search_plot,
     sound_plot,
+    synthesis_plot,
 )
 from regard.views.plots.plot_args import PlotArgs
 
@@ -76,6 +77,12 @@ FIGURES = {
         "a sound: waveform, sliding window and log-mel features, of an example or of a file",
         sound_plot.plot_sound,
         ("run",),
+    ),
+    "synthesis": FigureSpec(
+        "a recording, the sound that RUN makes of its text, and which token each frame is from",
+        synthesis_plot.plot_synthesis,
+        ("run", "text", "settings"),
+        needs_run=True,
     ),
     "positions": FigureSpec(
         "sinusoidal positional encodings and their similarity", position_table.plot_positions

@@ -29,6 +29,7 @@ TASKS = {
     "tag": TaskView(labels={"f1": "span F1"}),
     "classify": TaskView("Loss, nats per example"),
     "regress": TaskView("Loss", marked=False),
+    "synthesize": TaskView("Loss per frame", marked=False),
 }
 
 
