@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from surroundings import RESULTS, machine
+from surroundings import RESULTS, commit, machine
 
 Cell = dict[str, Any]
 
@@ -25,7 +25,7 @@ def run_cells(name: str, cells: Iterable[Cell], run: Callable[[Cell], Cell]) -> 
     for cell in cells:
         row = next((old for old in rows if cell.items() <= old.items()), None)
         if row is None:
-            row = cell | run(cell)
+            row = cell | run(cell) | {"commit": commit()}
             rows.append(row)
             save(path, rows)
         found.append(row)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from cells import Cell, run_cells
-from surroundings import REPOSITORY, folder
+from surroundings import REPOSITORY, folder, regard_command
 
 WORK = REPOSITORY / "runs" / "nat"
 TEACHER, METRIC = "teacher", {"cmudict": "exact_match", "multi30k": "bleu"}
@@ -104,7 +104,7 @@ def run_folder(cell: Cell) -> Path:
 
 def regard(*words: object) -> str:
     """Standard output of a command of this checkout."""
-    command = [sys.executable, "-m", "regard", *map(str, words)]
+    command = [*(regard_command() or [sys.executable, "-m", "regard"]), *map(str, words)]
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 

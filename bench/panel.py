@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import queue
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from surroundings import REPOSITORY, RESULTS, folder, machine
+from surroundings import REPOSITORY, RESULTS, commit, folder, machine
 
 from regard.config.load import load_config
 from regard.core.errors import UserError
@@ -172,12 +171,6 @@ def run_row(
             f"{cell['metric']} {cell['score']:7.2f}  steps {cell['steps']:6,}  {cell['about']}",
             flush=True,
         )
-
-
-def commit() -> str:
-    """Return the version of this checkout."""
-    words = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True).stdout.strip()
 
 
 def plan(data: Data, budget: int) -> dict[str, list[str]]:

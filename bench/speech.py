@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from cells import Cell, run_cells
+from surroundings import regard_command
 
 DATA = Path(os.environ.get("REGARD_DATA", "../shared/data")) / "fsdd"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -137,9 +138,8 @@ def trained(
 
 def regard(args: list[str]) -> str:
     """Run a command; return what it prints to stdout."""
-    done = subprocess.run(
-        [sys.executable, "-m", "regard", *args], capture_output=True, text=True, check=False
-    )
+    command = [*(regard_command() or [sys.executable, "-m", "regard"]), *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"regard {' '.join(args)}\n{done.stderr[-3000:]}")
     return done.stdout

@@ -4,6 +4,7 @@ import os
 import platform
 import shlex
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,12 @@ def regard_command() -> list[str] | None:
         print("no command regard: run `make setup`, or set REGARD", file=sys.stderr)
         return None
     return [found]
+
+
+def commit() -> str:
+    """Return the version of this checkout."""
+    words = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> dict[str, object]:

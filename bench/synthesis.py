@@ -5,20 +5,18 @@
 A classifier is trained on the training recordings. Then each synthesizer is trained on them, says
 each digit in the voice of each speaker, with durations also faster and slower, and the classifier
 labels the WAV files. FSDD is read from REGARD_DATA (default ../shared/data) and unzipped into a
-temporary folder. Budgets are processor time, so that other work does not matter. Results are
-stored in bench/results/synthesis.json and not measured again; delete the file to measure again.
+temporary folder. Results are stored in bench/results/synthesis.json and not measured again; delete
+the file to measure again.
 """
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from cells import Cell, run_cells, use_processor_clock
+from cells import Cell, run_cells
 from speech import DATA, WORDS, Recordings, regard
 
 BAR = 90.0  # percent
@@ -26,25 +24,6 @@ SPEEDS = {"recurrent": [None], "transformer": [None], "parallel": [1.0, 0.9, 1.1
 COLUMNS = ["--source-column", "file", "--target-column", "word", "--speaker-column", "speaker"]
 TURNED = ["--source-column", "word", "--target-column", "file", "--speaker-column", "speaker"]
 SHOWN = ("mcd", "duration_error", "stop_errors")
-
-
-def train(args: list[str]) -> None:
-    """Run `regard train` with one thread, in processor time."""
-    command = [sys.executable, __file__, "--train", *args]
-    one = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=one)
-    if done.returncode:
-        raise SystemExit(f"regard train {' '.join(args)}\n{done.stderr[-3000:]}")
-
-
-def train_here(args: list[str]) -> int:
-    """Run `regard train` in this process, in processor time."""
-    from regard.cli.main_app import main as run
-
-    use_processor_clock()
-    sys.argv = ["regard", "train", *args]
-    run()
-    return 0
 
 
 class Recognizer:
@@ -59,7 +38,7 @@ class Recognizer:
         if not self.folder.exists():
             task = ["--task", "classify", "--dev", str(self.dev), "--seed", "1"]
             where = ["--budget", self.budget, "--out", str(self.folder)]
-            train([str(self.train), *COLUMNS, *task, *where])
+            regard(["train", str(self.train), *COLUMNS, *task, *where])
             self.accuracy = self._evaluate(self.dev)
         return self._evaluate(table)
 
@@ -78,7 +57,7 @@ def measure(cell: Cell, data: Recordings, recognizer: Recognizer, extra: list[st
     sets = [part for one in extra for part in ("--set", one)]
     start = time.monotonic()
     dev = ["--dev", str(recognizer.dev), "--out", run]
-    train([str(recognizer.train), *TURNED, *kind, *dev, *limits, *sets])
+    regard(["train", str(recognizer.train), *TURNED, *kind, *dev, *limits, *sets])
     seconds = time.monotonic() - start
     scores = regard(["evaluate", run, str(recognizer.dev), *TURNED, "--json"])
     metrics = json.loads(scores)["metrics"]
@@ -115,8 +94,6 @@ def report(rows: list[Cell]) -> int:
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["--train"]:
-        return train_here(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", default="recurrent,parallel", help="of decoders")
     parser.add_argument("--budget", default="5m", help="training time of each synthesizer")
