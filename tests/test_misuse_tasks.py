@@ -130,7 +130,8 @@ SETTINGS = [
     (
         "clasify",
         (),
-        "task: expected one of transduce, tag, classify, regress, language-model, found 'clasify'",
+        "task: expected one of transduce, tag, classify, regress, language-model, synthesize, "
+        "found 'clasify'",
     ),
     ("clasify", (), "did you mean classify?"),
     ("tag", ("model.decoder.kind=transformer",), "model.decoder: unknown setting"),

@@ -145,7 +145,7 @@ def test_errors_of_the_data(command: Command) -> None:
     data(Path(), 2)
     silent = corpora.wav(np.zeros(4000, np.int16))
     Path("silent.wav").write_bytes(silent)
-    Path("short.wav").write_bytes(corpora.wav(np.ones(50, np.int16)))
+    Path("short.wav").write_bytes(corpora.wav(np.arange(50, dtype=np.int16)))
     found = rejected(command, "word\tfile\nup\tnone.wav\n")
     assert "bad.tsv line 2: none.wav: no such file" in found
     assert "the target column names sound files" in found

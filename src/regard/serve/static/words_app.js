@@ -147,6 +147,7 @@
     subset_accuracy: ["subset accuracy in percent", "子集准确率（百分比）"], log_loss: ["log loss", "对数损失"],
     r2: ["R\u00b2", "R\u00b2"], rmse: ["root mean squared error", "均方根误差"], mae: ["mean absolute error", "平均绝对误差"],
     loss: ["loss", "损失"], perplexity: ["perplexity", "困惑度"], bits_per_character: ["bits per character", "每字符比特数"],
+    mcd: ["mel-cepstral distortion in dB", "梅尔倒谱失真（dB）"], duration_error: ["duration error in percent", "时长误差（百分比）"],
   };
   // Returns the name of a metric; unknown metrics keep theirs.
   regard.app.metricName = (metric) => metrics[metric]?.[regard.language === "zh" ? 1 : 0] ?? metric;
