@@ -44,6 +44,12 @@ def test_the_fast_path_is_kept_until_a_weight_changes() -> None:
     assert engine.stepper() is not before
 
 
+def test_models_that_are_made_in_inference_mode_have_a_fast_path() -> None:
+    with torch.inference_mode():
+        engine = TorchEngine(Doubling())
+        assert engine.stepper() is engine.stepper()
+
+
 def test_warming_up_leaves_the_profiling_mode_as_it_was() -> None:
     set_mode = torch._C._jit_set_profiling_mode
     old = set_mode(True)

@@ -78,7 +78,8 @@ def _fingerprint(module: nn.Module, found: list[tuple[int, int]]) -> list[tuple[
     """
     for weight in module._parameters.values():
         if weight is not None:
-            found.append((weight._version, weight.data_ptr()))
+            version = 0 if weight.is_inference() else weight._version  # those have none
+            found.append((version, weight.data_ptr()))
     for part in module._modules.values():
         if part is not None:
             _fingerprint(part, found)
