@@ -1,7 +1,8 @@
 """Training on exact match against equal further minutes of cross entropy, on CMUdict.
 
 usage: python bench/sequence_training.py [--objectives cross_entropy,risk,reinforce] [--seeds 1,2,3]
-           [--base 30] [--minutes 10] [--set KEY=VALUE]... [--results NAME] [--work FOLDER]
+           [--base 30] [--minutes 10] [--width N] [--set KEY=VALUE]... [--results NAME]
+           [--work FOLDER]
 An LSTM trains with cross entropy once, for `base` minutes of processor time of one core. Each cell
 continues from it, with one objective and one seed, for the same further minutes; cross entropy
 continues at the same reduced learning rate as the others, and at the usual one. It scores the
@@ -56,6 +57,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="further minutes of a cell")
     parser.add_argument("--examples", type=int, help="train on a sample of the training set")
     parser.add_argument("--set", action="append", default=[], help="setting of all cells")
+    parser.add_argument("--width", type=int, help="of the LSTM; default: derived from the data")
     parser.add_argument("--results", default="sequence_training")
     parser.add_argument("--work", default="/tmp/regard-sequence-training", type=Path)
     arguments = parser.parse_args()
@@ -63,8 +65,9 @@ def main() -> int:
         return 1
     tune_malloc()
     use_processor_clock()
-    name = f"base-{arguments.base:g}" + (f"-{arguments.examples}" if arguments.examples else "")
-    base = train_base(arguments.work / name, arguments.base, arguments.examples)
+    sizes = [f"-{n}" for n in (arguments.width, arguments.examples) if n]
+    name = f"base-{arguments.base:g}{''.join(sizes)}"
+    base = train_base(arguments.work / name, arguments.base, arguments.width, arguments.examples)
     names = [name for name in OBJECTIVES if name in split_names(arguments.objectives)]
     cells = [
         {
@@ -72,6 +75,7 @@ def main() -> int:
             "seed": seed,
             "base": arguments.base,
             "minutes": arguments.minutes,
+            "width": arguments.width,
             "examples": arguments.examples,
             "settings": " ".join(arguments.set),
         }
@@ -109,11 +113,16 @@ def read(settings: list[str], examples: int | None) -> tuple[Config, list[Pair],
     return config, train, both.dev
 
 
-def train_base(path: Path, minutes: float, examples: int | None) -> Path:
+def model(width: int | None) -> list[str]:
+    """Settings of an LSTM of this width."""
+    return [f"model.{side}.width={width}" for side in ("encoder", "decoder")] if width else []
+
+
+def train_base(path: Path, minutes: float, width: int | None, examples: int | None) -> Path:
     """The run folder of the model that all cells continue."""
     if (path / "scores.json").exists():
         return path
-    config, pairs, dev = read([f"training.budget={60 * minutes:g}"], examples)
+    config, pairs, dev = read([f"training.budget={60 * minutes:g}", *model(width)], examples)
     run = start_run(path, config, pairs, dev)
     describe(run, {})
     train_run(run, Display())
@@ -122,7 +131,7 @@ def train_base(path: Path, minutes: float, examples: int | None) -> Path:
 
 def run(cell: Cell, base: Path) -> Cell:
     """Continues one model and scores it."""
-    settings = [*OBJECTIVES[cell["objective"]], *cell["settings"].split()]
+    settings = [*OBJECTIVES[cell["objective"]], *model(cell["width"]), *cell["settings"].split()]
     settings += [f"training.budget={60 * cell['minutes']:g}", f"training.seed={cell['seed']}"]
     config, pairs, dev = read(settings, cell["examples"])
     pretrained = read_pretrained(base, read_config(base))
