@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 from typer.testing import CliRunner, Result
 
 import regard
@@ -13,10 +14,11 @@ from regard.cli.main_app import app
 from regard.config.load import load_config
 from regard.data.reading.images import Image
 from regard.data.reading.read import Pair
+from regard.inputs.graph_frontends import BagProjection
 from regard.training.describe import describe as write_metadata
 from regard.training.start import start_run
-from regard.views.description.describe_model import describe
-from regard.views.description.parts import total
+from regard.views.description.describe_model import describe, recurrent_products
+from regard.views.description.parts import matrix_products, total
 
 
 def run(*words: str) -> Result:
@@ -101,3 +103,11 @@ def test_captions_are_described_on_both_sides(tmp_path: Path) -> None:
 )
 def test_mistakes(words: tuple[str, ...], message: str) -> None:
     assert message in str(run(*words).exception)
+
+
+def test_recurrent_layers_have_operations() -> None:
+    """An LSTM multiplies by each value of its two matrices, per position."""
+    modules = {"one": nn.LSTM(3, 4), "other": nn.LSTM(3, 4), "linear": nn.Linear(3, 4)}
+    found = recurrent_products(modules, {"one": "5 x 4", "linear": "5 x 4"})
+    assert found == {"one": 5 * (16 * 3 + 16 * 4), "other": 16 * 3 + 16 * 4}
+    assert matrix_products(BagProjection(9, 4, True, 0.0)) == 0  # its rows are read

@@ -324,3 +324,85 @@ def test_graphs_with_one_label_each() -> None:
     found = regard.Classifier(verbose=False, epochs=2).fit(graphs, labels)
     assert set(found.predict(graphs).tolist()) <= {0, 1}
     assert found.config_.model.encoder.kind == "gcn"
+
+
+def test_edges_of_nodes_that_are_named_like_a_header_are_no_header(tmp_path: Path) -> None:
+    nodes = "".join(f"{name}\tx\ttrain\t{i}\n" for i, name in enumerate("uvws"))
+    paths = write(tmp_path, nodes, "v\tu\nv\tw\nv\ts\n")
+    data = read_graphs(*paths, COLUMNS, Reading(directed=True))
+    assert data.graphs[0].ends.T.tolist() == [[1, 0], [1, 2], [1, 3]]
+    data = read_graphs(*write(tmp_path, nodes, "u\tv\tcites\n"), COLUMNS, Reading())
+    assert data.graphs[0].relations == ("cites",)
+    with pytest.raises(UserError, match="named source and target"):
+        read_graphs(*write(tmp_path, nodes, "node1\tnode2\nu\tv\n"), COLUMNS, Reading())
+
+
+def test_inspection_computes_all_nodes_that_attention_reaches() -> None:
+    """Attention with a bias by distance also reads nodes that no path leads to."""
+    encoder = {"kind": "transformer", "attention": "distances", "positions": "none", "layers": 1}
+    settings = {f"model.encoder.{name}": value for name, value in encoder.items()}
+    edges = [[0, 1], [2, 3], [3, 4], [4, 5], [5, 6]]
+    y = ["x", "y", "x", "x", "y", "x", "y"]
+    found = regard.Tagger(verbose=False, epochs=3, settings=settings)
+    found.fit(np.eye(7), y, dev=y, edges=edges)
+    task = found.task_
+    (expected,) = found.predictor_.predict([task.parse("0")])
+    seen = regard.inspect(found, "0").as_dict()
+    assert seen["score"] == pytest.approx(expected.score, abs=1e-4)
+    assert seen["saliency"]["values"]
+
+
+def test_labels_as_floats_are_those_as_integers() -> None:
+    features, edges = np.eye(6), [[i, i + 1] for i in range(5)]
+    y = np.array([0, 1, 0, np.nan, 0, 1])
+    tagger = regard.Tagger(verbose=False, epochs=1).fit(features, y, dev=y, edges=edges)
+    assert set(tagger.predict()) <= {0, 1}
+    whole = [0, 1, 0, None, 0, 1]
+    assert tagger.evaluate(y=y)["accuracy"] == tagger.evaluate(y=whole)["accuracy"]
+    assert sorted(tagger.task_.tags) == ["0", "1"]
+
+
+def test_graphs_with_lists_of_indices_have_one_kind_of_features() -> None:
+    graphs = [
+        {"nodes": [[0], [1]], "edges": [(0, 1)]},
+        {"nodes": [[0, 1], [2], [1]], "edges": [(0, 1), (1, 2)]},
+    ]
+    for some in (graphs, graphs[::-1]):
+        found = regard.Classifier(verbose=False, epochs=1).fit(some * 6, [0, 1] * 6)
+        assert found.task_.source.features == "bag"
+        assert len(found.predict(some[:1])) == 1
+    with pytest.raises(UserError, match="features of nodes are text in a graph: expected bag"):
+        words = {"nodes": ["a b", "b a"], "edges": [(0, 1)]}
+        regard.Classifier(verbose=False, epochs=1).fit([*graphs, words] * 4, [0, 1, 0] * 4)
+
+
+def test_new_graphs_need_no_labels_and_splits_count_graphs(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    rows = [
+        f"g{g}\tn{g}{i}\t{g % 3 + i}.5\t{'xy'[g % 2]}\t{('train', 'dev', 'test')[g % 3]}"
+        for g in range(9)
+        for i in range(3)
+    ]
+    nodes, edges = write(
+        tmp_path,
+        "\n".join([*rows, ""]),
+        "".join(f"n{g}{i}\tn{g}{i + 1}\n" for g in range(9) for i in range(2)),
+    )
+    columns = ["--graph-column", "1", "--id-column", "2", "--source-column", "3"]
+    columns += ["--target-column", "4", "--split-column", "5"]
+    out = tmp_path / "run"
+    words = ("train", nodes, "--edges", edges, "--task", "classify", *columns)
+    said = command(*words, "--epochs", "1", "--out", out)
+    assert said.code == 0, said.err
+    assert "3 graphs for training, 3 for validation; labels not used: test (3)" in said.err
+    said = command("evaluate", out, nodes, "--edges", edges, "--split", "test")
+    assert "split test: 3 of 9 graphs" in said.err, said.err
+    new = tmp_path / "new.tsv"
+    new.write_text("".join("\t".join(row.split("\t")[:3]) + "\n" for row in rows[:3]), "utf-8")
+    said = command("predict", out, "--input", new, "--edges", edges)
+    assert said.code == 2 and "no node 'n10'" in said.err  # the edges of other graphs
+    few = tmp_path / "few.tsv"
+    few.write_text("n00\tn01\nn01\tn02\n", "utf-8")
+    said = command("predict", out, "--input", new, "--edges", few)
+    assert said.code == 0 and said.out.startswith("g0\t"), said.err

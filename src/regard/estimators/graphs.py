@@ -50,7 +50,10 @@ def graph_of_arrays(
 
 
 def to_features(features: Any) -> Features:
-    """Return the features of nodes: numbers (N, F), bags of indices, or texts."""
+    """Return the features of nodes: numbers (N, F), bags of indices, or texts.
+
+    Lists of whole numbers of equal length may be either; they are an array of integers.
+    """
     if hasattr(features, "tocsr"):
         matrix = features.tocsr()
         matrix.sum_duplicates()
@@ -68,22 +71,26 @@ def to_features(features: Any) -> Features:
     if all(isinstance(row, str) for row in rows):
         return tuple(rows)
     lists = [np.asarray(row).tolist() if hasattr(row, "__array__") else row for row in rows]
-    if hasattr(features, "__array__") or not _are_indices(lists):
+    if hasattr(features, "__array__") or not _are_whole(lists):
         return features_of(lists, "numbers")
-    return features_of(lists, "bag")
+    if len(set(map(len, lists))) > 1:
+        return features_of(lists, "bag")
+    return np.asarray(features_of(lists, "numbers")).astype(np.int64)
 
 
-def _are_indices(rows: list[Any]) -> bool:
-    """Return whether rows are lists of different lengths with whole numbers."""
-    if len({len(row) for row in rows if isinstance(row, list | tuple)}) < 2:
-        return False
-    return all(isinstance(one, int | np.integer) for row in rows for one in row)
+def _are_whole(rows: list[Any]) -> bool:
+    """Return whether rows are lists of whole numbers."""
+    return all(
+        isinstance(row, list | tuple) and all(isinstance(one, int | np.integer) for one in row)
+        for row in rows
+    )
 
 
 def node_pairs(graph: Graph, labels: Any, dev: Any) -> tuple[list[Pair], list[Pair]]:
     """Return a graph with the labels for training, and with those for validation.
 
-    labels, dev: a label per node; None, or NaN, if a node has none. dev None: hold out a tenth.
+    labels, dev: a label per node; None, or NaN, if a node has none. Whole floats are the same
+    labels as integers, since arrays with NaN have floats. dev None: hold out a tenth.
     """
     given = to_labels(graph, labels, "y")
     if dev is not None:
@@ -105,7 +112,17 @@ def to_labels(graph: Graph, labels: Any, name: str) -> tuple[str | None, ...]:
     missing = [row is None or (isinstance(row, float) and np.isnan(row)) for row in rows]
     if all(missing):
         raise UserError(f"{name}: no node has a label")
-    return tuple(None if none else str(row) for none, row in zip(missing, rows, strict=True))
+    return tuple(
+        None if none else str(int(row) if is_whole(row) else row)
+        for none, row in zip(missing, rows, strict=True)
+    )
+
+
+def is_whole(label: Any) -> bool:
+    """Return whether a label is a whole number, also as a float."""
+    if isinstance(label, float | np.floating):
+        return float(label).is_integer()
+    return isinstance(label, int | np.integer) and not isinstance(label, bool)
 
 
 def nodes_of(graph: Graph, nodes: Any) -> NodeSet:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError, info
 from regard.core.files import write_json
@@ -12,7 +10,13 @@ from regard.core.formatting import count_noun
 from regard.data.reading.graph import NodeSet
 from regard.data.reading.read import Example, Pair
 from regard.estimators.estimator import Estimator
-from regard.estimators.graphs import graph_of_arrays, node_pairs, nodes_of, to_labels
+from regard.estimators.graphs import (
+    graph_of_arrays,
+    is_whole,
+    node_pairs,
+    nodes_of,
+    to_labels,
+)
 from regard.estimators.rows import check_present, to_columns
 from regard.tasks.tag import TagTask
 
@@ -62,8 +66,9 @@ class Tagger(Estimator):
         if y is None:
             raise UserError("y: missing: expected a label or None per node")
         self._train(config, *node_pairs(graph, y, dev), init_from)
-        if all(isinstance(label, int | np.integer) for label in y if label is not None):
-            write_json(self.folder_ / CLASSES, sorted({int(one) for one in y if one is not None}))
+        known = [label for label in y if label is not None and label == label]  # NaN: no label
+        if all(map(is_whole, known)):
+            write_json(self.folder_ / CLASSES, sorted({int(one) for one in known}))
         return self
 
     def _label(self, name: str) -> Any:

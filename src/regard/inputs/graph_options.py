@@ -21,6 +21,7 @@ from regard.inputs.graphs import (
     FeatureKind,
     GraphInput,
     Scaling,
+    as_kind,
     bags_of,
     feature_kind,
     graph_of,
@@ -76,19 +77,21 @@ class GraphOptions(InputOptions):
         if like is not None:
             return GraphInput.like(like), self
         graphs = list({id(graph): graph for graph in map(graph_of, sources)}.values())
-        kind = feature_kind(graphs[0].features)
+        kind = self.features or _common_kind(graphs)
+        features: list[Any] = [as_kind(graph.features, kind) for graph in graphs]
+        if others := {feature_kind(one) for one in features} - {kind}:
+            raise UserError(f"features of nodes are {others.pop()} in a graph: expected {kind}")
         scaling = self.scaling or ("columns" if kind == "numbers" else "rows")
         if scaling == "columns" and kind != "numbers":
             raise UserError(f"{path}.scaling=columns: not supported for features {kind}; use rows")
         relations = list(dict.fromkeys(name for graph in graphs for name in graph.relations))
-        size, fitted = self._sizes(graphs, scaling)
+        size, fitted = self._sizes(features, scaling)
         known = graphs[0] if len(graphs) == 1 else None
         source = GraphInput(kind, scaling, size, self.directed, relations, graph=known, **fitted)
         return source, self.model_copy(update={"features": kind, "scaling": scaling})
 
-    def _sizes(self, graphs: list[Graph], scaling: Scaling) -> tuple[int, dict[str, Any]]:
+    def _sizes(self, features: list[Any], scaling: Scaling) -> tuple[int, dict[str, Any]]:
         """Return the number of features, and what is fitted to them."""
-        features: list[Any] = [graph.features for graph in graphs]
         if isinstance(features[0], Bags):
             return max(
                 [int(one.flat.max()) + 1 for one in features if len(one.flat)], default=1
@@ -115,3 +118,9 @@ class GraphOptions(InputOptions):
             raise corrupted(path, "size, mean or std: expected the sizes of the features")
         graph = None if digest is None else load_graph(folder, digest)
         return GraphInput(**fields, graph=graph)
+
+
+def _common_kind(graphs: Sequence[Graph]) -> FeatureKind:
+    """Return the kind of features of all graphs: bags if one of them has bags."""
+    kinds = [feature_kind(graph.features) for graph in graphs]
+    return "bag" if "bag" in kinds else kinds[0]

@@ -107,9 +107,9 @@ class GraphInput(Input):
 
     def encode_features(self, graph: Graph) -> np.ndarray:
         """Return the numbers (N, F) of all nodes, or their indices, from 1, padded with zeros."""
-        self.check_features(graph)
-        if isinstance(graph.features, np.ndarray):
-            found = graph.features.astype(np.float64)
+        features = self.checked_features(graph)
+        if isinstance(features, np.ndarray):
+            found = features.astype(np.float64)
             if self.scaling == "rows":
                 total = np.abs(found).sum(1, keepdims=True)
                 found = found / np.where(total > 0, total, 1)
@@ -119,32 +119,34 @@ class GraphInput(Input):
             if not np.isfinite(found.astype(np.float32)).all():
                 raise UserError(f"{graph}: expected numbers like those in training: too large")
             return found.astype(np.float32)
-        bags = graph.features
+        bags = features
         if not isinstance(bags, Bags):
             rows = [[self.word_ids[w] for w in words_of(t) if w in self.word_ids] for t in bags]
             bags = bags_of(rows)
         return padded_bags(bags)
 
-    def check_features(self, graph: Graph) -> None:
-        """Raise UserError if the features of a graph are not like those in training."""
-        found = feature_kind(graph.features)
+    def checked_features(self, graph: Graph) -> Features:
+        """Return the features of a graph. Raise UserError if they are not as in training."""
+        features = as_kind(graph.features, self.features)
+        found = feature_kind(features)
         if found != self.features:
             raise UserError(
                 f"{graph}: features are {found}: expected {self.features}, as in training"
             )
-        if isinstance(graph.features, np.ndarray) and graph.features.shape[1] != self.size:
+        if isinstance(features, np.ndarray) and features.shape[1] != self.size:
             raise UserError(
                 f"{graph}: expected {self.size} numbers per node, as in training, found "
-                f"{graph.features.shape[1]}"
+                f"{features.shape[1]}"
             )
-        if isinstance(graph.features, Bags) and len(graph.features.flat):
-            largest = int(graph.features.flat.max())
+        if isinstance(features, Bags) and len(features.flat):
+            largest = int(features.flat.max())
             if largest >= self.size:
-                at = np.repeat(np.arange(len(graph)), graph.features.lengths)
-                node = graph.nodes[at[graph.features.flat.argmax()]]
+                at = np.repeat(np.arange(len(graph)), features.lengths)
+                node = graph.nodes[at[features.flat.argmax()]]
                 raise UserError(
                     f"node {node}: index {largest}: expected less than {self.size}, as in training"
                 )
+        return features
 
     def names(self, source: Any) -> list[str]:
         """Return the names of the nodes."""
@@ -231,6 +233,15 @@ def feature_kind(features: Features) -> FeatureKind:
     if isinstance(features, Bags):
         return "bag"
     return "numbers" if isinstance(features, np.ndarray) else "text"
+
+
+def as_kind(features: Features, kind: FeatureKind) -> Features:
+    """Return lists of whole numbers, which are arrays of integers, as bags; others unchanged."""
+    if kind != "bag" or not isinstance(features, np.ndarray):
+        return features
+    if features.dtype.kind != "i" or (features < 0).any():
+        return features
+    return bags_of(features.tolist())
 
 
 def words_of(text: str) -> list[str]:

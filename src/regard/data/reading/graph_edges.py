@@ -42,7 +42,8 @@ def read_edges(
         if relation is not None and not kind:
             problems.append((line, "expected a relation, found nothing"))
         found.append((pair[0], pair[1], kinds.setdefault(kind, len(kinds))))
-    raise_bad_lines(table.path, problems, help="add the nodes, or remove the edges")
+    header = "; in a header, the nodes are named source and target" if named else ""
+    raise_bad_lines(table.path, problems, help=f"add the nodes, or remove the edges{header}")
     if len(kinds) > MAX_RELATIONS:
         raise UserError(
             f"{table.path}: column 3 has {len(kinds):,} different values: expected at most "
@@ -63,7 +64,8 @@ def _edge_columns(table: Table, names: dict[str, int]) -> tuple[list[int], int |
     """Return the columns of both ends and of the relation, if there is one."""
     known = [table.known(one) for one in END_NAMES]
     count = len(table.first[1])
-    if None not in known:
+    is_edge = not table.keyed and all(cell.strip() in names for cell in table.first[1][:2])
+    if None not in known and not is_edge:
         found = [at for at in known if at is not None]
         relation = table.known(RELATION_NAMES)
         if count > 2 and relation is None:

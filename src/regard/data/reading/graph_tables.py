@@ -54,6 +54,13 @@ class Table:
             )
         return found, named
 
+    def has(self, column: str | None) -> bool:
+        """Return whether there is a column with this name, or this number from 1."""
+        cells = [cell.strip() for cell in self.first[1]]
+        if column is None or not column.isdigit():
+            return column in cells
+        return 1 <= int(column) <= len(cells)
+
     def known(self, names: tuple[str, ...]) -> int | None:
         """Return the index of the column with one of these names, if the first row names it."""
         cells = [cell.strip().lower() for cell in self.first[1]]

@@ -118,6 +118,8 @@ def _choose(
     found: dict[str, tuple[int, ...]] = {}
     named = False
     for side, column in columns._asdict().items():
+        if side == "target" and not labeled and not table.has(column):
+            continue  # a column of the training data, which new nodes lack
         if column is not None:
             found[side], is_named = table.column(side, column)
             named = named or is_named

@@ -38,7 +38,7 @@ def open_graphs(
             help="pass --split-column COLUMN: train, val or test per node",
         )
     data = _read(spec, reading, to_target)
-    notes, counts = list(data.notes), _counts(data)
+    notes, counts = list(data.notes), _counts(data, to_target is None)
     if any(data.splits):
         sides = [[s.lower() in names for s in data.splits] for names in (TRAIN, DEV)]
         if not any(sides[0]):
@@ -73,7 +73,8 @@ def open_graphs(
 def read_graph_pairs(spec: DataSpec, reading: Reading, to_target: ToTarget | None) -> Pairs:
     """Return graphs with the labels of one split or, without one, with all labels."""
     data = _read(spec, reading, to_target)
-    notes, counts = list(data.notes), _counts(data)
+    notes, counts = list(data.notes), _counts(data, to_target is None)
+    unit = "nodes" if to_target is None else "graphs"
     chosen = np.ones(len(data.splits), bool)
     wanted = spec.split or ("test" if not spec.edges else None)
     if wanted is not None:
@@ -83,9 +84,9 @@ def read_graph_pairs(spec: DataSpec, reading: Reading, to_target: ToTarget | Non
                 f"{show_counts(counts)}{did_you_mean(wanted, counts)}"
             )
         chosen = np.array([split == wanted for split in data.splits])
-        notes.append(f"split {wanted}: {counts[wanted]:,} of {counts.total():,} nodes")
+        notes.append(f"split {wanted}: {counts[wanted]:,} of {counts.total():,} {unit}")
     elif spec.split_column:
-        notes.append(f"nodes of all splits: {show_counts(counts)}; --split NAME selects one")
+        notes.append(f"{unit} of all splits: {show_counts(counts)}; --split NAME selects one")
     pairs = _pairs(data, chosen, to_target)
     if not pairs:
         raise UserError(f"{data.path}: no label to compare with; choose with --target-column")
@@ -128,8 +129,11 @@ def _columns(spec: DataSpec) -> NodeColumns:
     )
 
 
-def _counts(data: GraphData) -> Counter[str]:
-    return Counter(data.splits)
+def _counts(data: GraphData, by_node: bool) -> Counter[str]:
+    """Return the number of nodes per split, or of graphs with a node in it."""
+    if by_node:
+        return Counter(data.splits)
+    return Counter(split for _, split in set(zip(data.graph.tolist(), data.splits, strict=True)))
 
 
 def _held_out(data: GraphData, by_node: bool) -> list[bool]:

@@ -23,6 +23,7 @@ class EdgeAttention(DenseAttention):
     """
 
     grouped: ClassVar[bool] = False
+    local: ClassVar[bool] = True
 
     def __init__(self, heads: int, relations: int) -> None:
         super().__init__(causal=False)

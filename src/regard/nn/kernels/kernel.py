@@ -77,6 +77,7 @@ class Kernel(nn.Module, ABC):
     normalized: whether the weights of a query are positive and sum to one.
     fuses: whether the fused step (`nn.fused`) computes the same. Not inherited (see `claim`).
     length: the maximum input length. None: unlimited.
+    local: whether a node of a graph only attends to its neighbors.
     """
 
     reads: tuple[str, ...] = ("query", "key", "value")
@@ -87,6 +88,7 @@ class Kernel(nn.Module, ABC):
     normalized: ClassVar[bool] = True
     fuses: ClassVar[bool] = False
     length: int | None = None
+    local: ClassVar[bool] = False
 
     def prepare(
         self, shared: Tree, rows: int, sentences: int, new: int, like: Tensor

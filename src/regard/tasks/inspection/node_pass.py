@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.core.suggest import suggest_names
 from regard.data.reading.graph import Graph, NodeSet
 from regard.data.tensors.padded import Batch, Padded
+from regard.nn.kernels.kernel import Kernel
 from regard.tasks.inspection.batched_pass import BatchedPass
 from regard.tasks.inspection.forced_pass import (
     ForcedOutput,
@@ -85,13 +86,12 @@ def node_pass(request: InspectionRequest) -> NodePass:
 def _neighborhood(
     request: InspectionRequest, graph: Graph, asked: Sequence[int]
 ) -> tuple[np.ndarray, int, list[Note]]:
-    """Return the nodes to compute, explained nodes first; how many to show; and notes.
-
-    One edge more than the model has layers, since the degree of a node counts too.
-    """
+    """Return the nodes to compute, explained nodes first; how many to show; and notes."""
     notes: list[Note] = []
-    hops = len(request.model.encoder.layers) + 1 if hasattr(request.model.encoder, "layers") else 1
-    near = graph.around(asked, hops)
+    hops = _hops(request.model.encoder)
+    near = graph.around(asked, len(graph) if hops is None else hops)
+    if hops is None:
+        near = np.concatenate([near, np.setdiff1d(np.arange(len(graph)), near)])
     if len(near) > MAX_COMPUTED:
         notes.append(Note("graph.cut", nodes=len(near), limit=MAX_COMPUTED))
         near = near[: max(MAX_COMPUTED, len(asked))]
@@ -100,6 +100,17 @@ def _neighborhood(
     if shown < inside:
         notes.append(Note("graph.shown", nodes=inside, limit=shown))
     return near, shown, notes
+
+
+def _hops(encoder: nn.Module) -> int | None:
+    """Return how many edges away the nodes are that change a prediction; None: all nodes do.
+
+    One edge more than the encoder has layers, since the degree of a node counts too.
+    """
+    if not all(part.local for part in encoder.modules() if isinstance(part, Kernel)):
+        return None
+    layers: Any = getattr(encoder, "layers", ())
+    return len(layers) + 1
 
 
 def _labels(request: InspectionRequest, part: Graph, count: int) -> list[str]:

@@ -48,8 +48,8 @@ NOTES = {
         "the standardized features."
     ),
     "graph.cut": (
-        "The neighborhood has {nodes} nodes: only the nearest {limit} are computed, so values are "
-        "approximate."
+        "{nodes} nodes influence the prediction: only the nearest {limit} are computed, so values "
+        "are approximate."
     ),
     "graph.shown": "Only {limit} of {nodes} nodes within two edges are shown.",
     "picture.gradients": (

@@ -139,12 +139,13 @@ def _description(
 ) -> Description:
     """Return the description of a model on the meta device."""
     parts, is_image = find_parts(model), any(shape.grid)
+    modules = dict(model.named_modules())
     if is_image:
         sizes, operations = traced(model, shape)
+        operations |= recurrent_products(modules, sizes)
         parts = [_with_sizes(part, sizes, operations) for part in parts]
         text = f"images of {shape.grid[0]} x {shape.grid[1]} x {shape.size}"
     else:
-        modules = dict(model.named_modules())
         parts = [
             replace(part, operations=matrix_products(modules[part.name]))
             if part.name in modules
@@ -180,6 +181,19 @@ def traced(model: nn.Module, shape: InputShape) -> tuple[dict[str, str], dict[st
         for name, counts in counter.get_flop_counts().items()
     }
     return sizes, operations
+
+
+def recurrent_products(modules: dict[str, nn.Module], sizes: dict[str, str]) -> dict[str, int]:
+    """Return the multiply-adds of recurrent layers by name, which torch does not count.
+
+    sizes: output sizes by name, such as "49 x 128"; one position if unknown.
+    """
+    found = {}
+    for name, part in modules.items():
+        if isinstance(part, nn.RNNBase):
+            *positions, _ = sizes.get(name, "").split(" x ")
+            found[name] = matrix_products(part) * int((positions or ["1"])[0])
+    return found
 
 
 class OnePass(nn.Module):

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.inputs.graph_frontends import BagProjection
 from regard.nn.convolution import BlockStack
 
 
@@ -105,6 +106,7 @@ def matrix_products(module: nn.Module) -> int:
         weight.numel()
         for part in module.modules()
         if not hasattr(part, "scale") or isinstance(part, nn.Linear)
+        if not isinstance(part, BagProjection)
         for weight in part.parameters(recurse=False)
         if weight.dim() == 2
     )

@@ -45,6 +45,8 @@ def totals(found: Description) -> list[str]:
     lines.append(f"total: {operations:,} multiply-adds per {found.per}")
     if found.per == "token":
         lines.append("note: without attention scores, whose number grows with the length")
+    elif any(part.name.startswith("decoder") for part in found.parts):
+        lines.append("note: operations of the decoder are those of one output token")
     return lines
 
 
