@@ -136,7 +136,7 @@ def test_learned_places_come_to_an_end(tmp_path: Path, rounded: bool) -> None:
     assert (engine.max_source_length, engine.max_target_length) == (6, 6)
     state = engine.start(pad([[5, 6, 7, 8, 9, EOS]]))
     _, state = engine.step(torch.full((1, 6), 5), state)
-    with pytest.raises(UserError, match=r"7 tokens .* model.decoder.positions.length=6"):
+    with pytest.raises(UserError, match=r"7 positions .* model.decoder.positions.length=6"):
         engine.step(torch.full((1, 1), 5), state)
     with pytest.raises(UserError, match=r"model.encoder.positions.length=6"):
         engine.start(pad([[5, 6, 7, 8, 9, 10, EOS]]))

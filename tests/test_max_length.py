@@ -11,6 +11,9 @@ from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
 from regard.inference.predictor import Predictor
+from regard.inputs.sound_augmentation import SoundAugment
+from regard.inputs.sound_frontends import ConvolvedFrontendOptions, FramesFrontendOptions
+from regard.inputs.sound_options import Sounds
 from regard.models.max_length import check_length
 from regard.models.output_layer import OutputLayer
 from regard.models.transformer_options import TransformerEncoderOptions
@@ -50,7 +53,7 @@ def test_longer_examples_are_errors_before_training(
     parts = {"train": short, "dev": short} | {part: PAIRS}
     with pytest.raises(UserError) as error:
         run(*sizes, **parts)
-    assert "sequence of 5 tokens" in str(error.value)
+    assert "sequence of 5 positions" in str(error.value)
     assert f"model.{side}.positions.length=4" in str(error.value)
     assert f"model.{side}.positions.length=5 or" in str(error.value)
 
@@ -65,7 +68,7 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
         if fits:
             start_run(Path("nowhere"), config, text, text)
             continue
-        with pytest.raises(UserError, match="sequence of 7 tokens"):
+        with pytest.raises(UserError, match="sequence of 7 positions"):
             start_run(Path("nowhere"), config, text, text)
 
 
@@ -73,7 +76,7 @@ def test_long_sources_are_errors_and_long_outputs_are_marked_as_truncated() -> N
     made = run(5, 5)
     model = made.model.eval()
     predictor = Predictor.of(made.task, made.config, model, made.folder)
-    with pytest.raises(UserError, match=r"sequence of 6 tokens.*model.encoder.positions"):
+    with pytest.raises(UserError, match=r"sequence of 6 positions.*model.encoder.positions"):
         predictor.predict(["ab", "abcda"], Beam())
     model.head = OutputLayer(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would continue for ever
@@ -98,5 +101,17 @@ def test_attention_with_weights_per_position_limits_the_length() -> None:
     ):
         model = nn.Module()
         model.encoder = TransformerEncoderOptions(**sizes, **settings).build()
-        with pytest.raises(UserError, match=f"5 tokens .* exceeds model.encoder.{section}"):
+        with pytest.raises(UserError, match=f"5 positions .* exceeds model.encoder.{section}"):
             check_length(model, "encoder", 5)
+
+
+def test_sounds_count_vectors_at_the_slowest_speed() -> None:
+    """100 windows at 85 % of the speed are 118, of which the convolutions keep every second."""
+    shape = Sounds().fit(Sounds.examples, "task.source", [])[0].shape
+    build = {"width": 8, "scale": 1.0, "dropout": 0.0, "direct": False}
+    assert ConvolvedFrontendOptions(stride=2).build(shape, **build).max_vectors(100) == 59
+    assert FramesFrontendOptions().build(shape, **build).max_vectors(100) == 118
+    still = SoundAugment(speed=0.0)
+    assert (
+        ConvolvedFrontendOptions(stride=2, augment=still).build(shape, **build).max_vectors(9) == 5
+    )

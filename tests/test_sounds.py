@@ -19,6 +19,7 @@ from regard.data.sources.open import DataSpec
 from regard.inputs import fit_input
 from regard.inputs.sound_frontends import FramesFrontendOptions
 from regard.inputs.sound_options import Sounds
+from regard.inputs.voices import voice_mean
 from regard.tasks.classify_options import ClassifyOptions
 
 soundfile = pytest.importorskip("soundfile")
@@ -270,6 +271,32 @@ def test_statistics_of_speakers() -> None:
         np.testing.assert_allclose(encoded.row(index), row, atol=0.02)
     with pytest.raises(UserError, match="the data has no speakers"):
         fit_input(Sounds(normalize="speaker"), [sound(0.1)], "x", [])
+
+
+def test_the_mean_of_an_unknown_speaker_is_estimated(tmp_path: Path) -> None:
+    """By least squares per band, from the recordings of the known speakers."""
+    speakers = [Speaker(name) for name in "abc"]
+    for number, speaker in enumerate(speakers):
+        for seed in range(3):
+            level = 30 * 10**number
+            values = np.random.default_rng(seed).integers(-level, level, 2000 + 400 * seed)
+            speaker.sounds.append(Sound(values.astype(np.int16), 8000, "a", speaker))
+    sources = [one for speaker in speakers for one in speaker.sounds]
+    made, options = fit_input(Sounds(), sources, "x", [])
+    own = np.stack([voice_mean(made.analyze(one)) for one in sources])
+    goal = np.stack([made.speaker_mean(one.speaker) for one in sources])
+    for band in (0, 17, 39):
+        slope, bias = np.polyfit(own[:, band], goal[:, band], 1)
+        assert 0 < slope <= 1.001
+        assert made.voice.slope[band] == pytest.approx(min(slope, 1.0), abs=1e-3)
+        assert made.voice.bias[band] == pytest.approx(bias, abs=0.01 + abs(slope - 1) * 20)
+    stranger = Sound(sources[4].samples, 8000, "b")
+    apart = made.features(stranger) - made.features(sources[4])
+    assert np.abs(apart).max() < 0.3
+    made.save(tmp_path)
+    again = options.load(tmp_path)
+    np.testing.assert_array_equal(again.features(stranger), made.features(stranger))
+    assert again.content() == made.content()
 
 
 def test_a_column_of_speakers(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 import regard
 from regard.core.errors import UserError
 from regard.data.reading.sound_files import decode_sound, read_sound
+from regard.search.frame_search import Expand
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
 
@@ -111,6 +112,14 @@ def test_evaluate_with_a_baseline(command: Command, run: Path) -> None:
     assert 0 <= json.loads(said.out)["metrics"]["recognized"] <= 100
     said = command("evaluate", "labels", table, *corpora.SPOKEN, "--recognizer", "labels")
     assert said.code == 2 and "--recognizer: only supported for models that make sounds" in said.err
+    other = table.with_name("other.tsv")
+    other.write_text(table.read_text().replace("up\t", "high\t").replace("down\t", "low\t"))
+    said = command("evaluate", run, other, *TURNED, *speaker, "--recognizer", "labels")
+    assert said.code == 2, said.err
+    assert "its labels are down, up: expected the texts of the data, high, low" in said.err
+    other.write_text(table.read_text().replace("up\t", "high\t"))
+    said = command("evaluate", run, other, *TURNED, *speaker, "--recognizer", "labels")
+    assert said.code == 0 and "1 text not among its labels: high" in said.err, said.err
     said = command("evaluate", run, table, *TURNED, *speaker, "--recognizer", str(run))
     assert said.code == 2 and "expected a model that reads sounds, this one reads texts" in said.err
 
@@ -231,3 +240,12 @@ def check_responses(client: TestClient, model: Any) -> None:
         assert alike(sound, expected)
     answer = client.post("/predict", json={"texts": ["up"], "search": {"speaker": "cy"}})
     assert answer.status_code == 400 and "the model knows bo, ann" in answer.json()["error"]
+
+
+def test_slow_speech_has_a_higher_limit(run: Path) -> None:
+    task = regard.load(run).task_
+    usual, slow = (task.max_output_length(8, Expand(speed=speed)) for speed in (1.0, 0.5))
+    assert task.max_output_length(8, Expand(speed=2.0)) == usual
+    assert usual < slow <= 2 * usual
+    with pytest.raises(ValueError, match="less than or equal to 3600"):
+        Expand(max_seconds=1e308)

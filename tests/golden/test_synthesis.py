@@ -145,8 +145,9 @@ def test_warping_is_the_best_path(shape: tuple[int, int]) -> None:
 def test_distortion_of_a_cosine() -> None:
     one = np.zeros((3, 8))
     other = one + 2 * np.cos(np.pi * 2 * (np.arange(8) + 0.5) / 8)  # log power
-    assert cepstrum(other)[0, 1] == pytest.approx(0.5)  # half of the cosines' log amplitude
-    assert distortion(one, other) == pytest.approx(10 / math.log(10) * math.sqrt(2) * 0.5)
+    assert cepstrum(other)[0, 1] == pytest.approx(1.0)  # the log amplitude: half of the log power
+    decibels = 10 / math.log(10) * other  # the root of their mean square is the distortion
+    assert distortion(one, other) == pytest.approx(np.sqrt(np.square(decibels).mean()))
     assert distortion(one, one + 3.0) == pytest.approx(0, abs=1e-6)  # louder
 
 

@@ -246,7 +246,7 @@ def test_learned_positions_are_an_embedding_of_positions() -> None:
     x = torch.randn(2, 3, 8)
     for at in (0, 3):
         close(ours.embed(x, at), x + F.embedding(torch.arange(at, at + 3), ours.weight))
-    with pytest.raises(UserError, match=r"(?s)7 tokens.*positions.length=6.*positions.length=7"):
+    with pytest.raises(UserError, match=r"(?s)7 positions.*positions.length=6.*positions.length=7"):
         ours.embed(x, 4)
 
 

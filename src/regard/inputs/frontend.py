@@ -53,6 +53,10 @@ class Frontend(nn.Module, ABC):
         S may be shorter than the length of the source.
         """
 
+    def max_vectors(self, length: int) -> int:
+        """Return the maximum S for a source of this length, in training and in prediction."""
+        return length
+
 
 class FrontendOptions(Options):
     """Base class of frontend options.

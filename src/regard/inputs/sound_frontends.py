@@ -59,6 +59,10 @@ class SoundFrontend(Frontend):
         data = with_deltas(record_input(self, x.data).masked_fill(~real, 0.0), x.mask, self.deltas)
         return self.embed(source._replace(data=data, mask=x.mask))
 
+    def max_vectors(self, length: int) -> int:
+        slowest = round(length / (1 - self.augment.speed))
+        return -(-slowest // self.stride)
+
     def standardize(self, x: Features) -> Tensor:
         """Return features with mean 0 and deviation 1 per band."""
         if not self.by_recording:

@@ -17,6 +17,7 @@ from regard.data.reading.sounds import MAX_RATE, MIN_RATE, Sound
 from regard.inputs.input import Input, InputOptions
 from regard.inputs.log_mel import Analysis
 from regard.inputs.sounds import SoundInput, statistics, too_short
+from regard.inputs.voices import UnknownVoice
 
 SPEECH_RATE = 16_000  # Hz; speech needs no more
 WIDE_RATE, BANDS, WIDE_BANDS = 11_025, 40, 80  # default number of bands, up to a rate and above
@@ -33,6 +34,7 @@ FIELDS = {  # fields of input.json and their types
     "mean": list[Finite],
     "std": list[Positive],
 }
+VOICE = {"voice_bias": list[Finite], "voice_slope": list[Finite]}  # if normalized by speaker
 
 
 def _example(seconds: float, hertz: float) -> Sound:
@@ -105,6 +107,8 @@ class Sounds(InputOptions):
         bands = self.bands or (BANDS if rate <= WIDE_RATE else WIDE_BANDS)
         normalize = self.normalize or ("speaker" if known else "mean")
         made = SoundInput(Analysis(rate, bands, self.window, self.step), normalize)
+        if normalize == "speaker":
+            made.voice = made.fit_voice(sources)
         if normalize != "recording":
             made.mean, made.std = statistics(map(made.features, sources))
         filled = {"rate": rate, "bands": bands, "normalize": normalize}
@@ -130,4 +134,10 @@ class Sounds(InputOptions):
         expected = 0 if normalize == "recording" else bands
         if not len(mean) == len(std) == expected:
             raise corrupted(path, "mean and std: expected one number per band")
-        return SoundInput(Analysis(rate, bands, window, step), normalize, mean, std)
+        voice = None
+        if normalize == "speaker":
+            pair = [np.asarray(values, np.float32) for values in read_fields(path, **VOICE)]
+            if any(len(values) != bands for values in pair):
+                raise corrupted(path, "voice_bias and voice_slope: expected one number per band")
+            voice = UnknownVoice(*pair)
+        return SoundInput(Analysis(rate, bands, window, step), normalize, mean, std, voice)

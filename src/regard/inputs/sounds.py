@@ -21,13 +21,15 @@ from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
 from regard.inputs.input import Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
 from regard.inputs.media_files import media_sources
+from regard.inputs.voices import UnknownVoice, voice_mean
 
 
 class SoundInput(Input):
     """Sounds as log-mel features of windows.
 
     normalize: whose statistics standardize the features. mean, std: (F,), of the training set;
-    empty if each recording is standardized by its own, which the frontend does.
+    empty if each recording is standardized by its own, which the frontend does. voice: estimates
+    the mean of an unknown speaker; None unless features are normalized by speaker.
     """
 
     kind = "sound"
@@ -43,8 +45,9 @@ class SoundInput(Input):
         normalize: str,
         mean: Sequence[float] = (),
         std: Sequence[float] = (),
+        voice: UnknownVoice | None = None,
     ) -> None:
-        self.analysis, self.normalize = analysis, normalize
+        self.analysis, self.normalize, self.voice = analysis, normalize, voice
         self.mean, self.std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
         self.speakers: dict[int, tuple[Speaker, np.ndarray]] = {}
 
@@ -69,11 +72,18 @@ class SoundInput(Input):
         It is subtracted before augmentation, since at other frequencies it would be another one.
         """
         found = self.analyze(source)
+        if self.normalize == "mean":
+            return found - voice_mean(found)
         if self.normalize == "speaker" and source.speaker is not None:
-            return found - self._speaker_mean(source.speaker)
-        if self.normalize in ("speaker", "mean"):
-            found = found - voice_mean(found)
-        return found
+            return found - self.speaker_mean(source.speaker)
+        return found if self.voice is None else found - self.voice.estimate(found)
+
+    def fit_voice(self, sources: Sequence[Any]) -> UnknownVoice:
+        """Return the estimate of unknown speakers from the sounds of known ones."""
+        known = [source for source in sources if source.speaker is not None]
+        own = [voice_mean(self.analyze(source)) for source in known]
+        goal = [self.speaker_mean(source.speaker) for source in known]
+        return UnknownVoice.fit(np.stack(own), np.stack(goal))
 
     def analyze(self, source: Any) -> np.ndarray:
         """Return the log-mel features (S, F) of a sound."""
@@ -86,7 +96,7 @@ class SoundInput(Input):
             raise UserError(f"expected a sound, found {source!r:.80}")
         return resample(source, self.analysis.rate)
 
-    def _speaker_mean(self, speaker: Speaker) -> np.ndarray:
+    def speaker_mean(self, speaker: Speaker) -> np.ndarray:
         """Return the mean (F,) over all recordings of a speaker."""
         if id(speaker) not in self.speakers:
             mean, _ = statistics(map(self.analyze, speaker.sounds))
@@ -145,16 +155,18 @@ class SoundInput(Input):
         return max(1, int(source.seconds * 1000 / self.analysis.step))
 
     def content(self) -> bytes:
-        return repr((self.analysis, self.normalize)).encode() + (
-            self.mean.tobytes() + self.std.tobytes()
-        )
+        arrays = (self.mean, self.std, *(self.voice or ()))
+        text = repr((self.analysis, self.normalize)).encode()
+        return text + b"".join(array.tobytes() for array in arrays)
 
     def save(self, folder: Path) -> None:
         analysis = {
             name: getattr(self.analysis, name) for name in ("rate", "bands", "window", "step")
         }
         scale = {"mean": self.mean.tolist(), "std": self.std.tolist()}
-        write_json(folder / "input.json", analysis | {"normalize": self.normalize} | scale)
+        voice = {} if self.voice is None else self.voice._asdict()
+        found = {f"voice_{name}": values.tolist() for name, values in voice.items()}
+        write_json(folder / "input.json", analysis | {"normalize": self.normalize} | scale | found)
 
 
 def too_short(sound: Sound, window: float) -> UserError:
@@ -164,17 +176,6 @@ def too_short(sound: Sound, window: float) -> UserError:
         f"of {window:g} ms",
         help="record it again, or remove it",
     )
-
-
-def voice_mean(rows: np.ndarray) -> np.ndarray:
-    """Return the mean (F,) of log-mel windows (S, F), weighted by the square root of their power.
-
-    Pauses hardly count, whose length and noise differ between recordings of the same word.
-    """
-    wide = rows.astype(np.float64)
-    weights = np.sqrt(np.exp(wide - wide.max()).sum(1))
-    found: np.ndarray = weights @ wide / weights.sum()
-    return found.astype(np.float32)
 
 
 def statistics(rows: Any) -> tuple[np.ndarray, np.ndarray]:

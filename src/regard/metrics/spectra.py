@@ -42,19 +42,20 @@ def measure_sounds(
 def cepstrum(features: np.ndarray) -> np.ndarray:
     """Return the coefficients (S, C) 1 to COEFFICIENTS of log-mel features (S, F).
 
-    c_d = sum_f a_f cos(pi d (f + 1/2) / F) / F, with the log amplitude a_f, half of the log power.
+    The log amplitude, half of the log power, is c_0 + sum_d c_d cos(pi d (f + 1/2) / F).
     """
     bands = features.shape[1]
     orders = np.arange(1, min(COEFFICIENTS, bands - 1) + 1)
     cosines = np.cos(np.pi * np.outer(np.arange(bands) + 0.5, orders) / bands)  # (F, C)
-    found: np.ndarray = features.astype(np.float64) / 2 @ cosines / bands
+    found: np.ndarray = features.astype(np.float64) / 2 @ cosines * (2 / bands)
     return found
 
 
 def distortion(one: np.ndarray, other: np.ndarray) -> float:
     """Return the mel-cepstral distortion in dB of two sounds, (S, F) and (T, F).
 
-    The mean over the best alignment of 10 / ln 10 * sqrt(2 sum_d (c_d - c'_d)^2) (Kubichek 1993).
+    The mean over the best alignment of 10 / ln 10 * sqrt(2 sum_d (c_d - c'_d)^2) (Kubichek 1993),
+    which is the root mean square of the difference in dB of two smooth spectra of equal loudness.
     """
     left, right = cepstrum(one), cepstrum(other)
     squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T

@@ -6,6 +6,7 @@ A side of a model is its encoder or its decoder.
 from torch import nn
 
 from regard.data.corpus.corpora import Corpus
+from regard.inputs.frontend import Frontend
 from regard.nn.positions.learned import too_long
 
 SIDES = ("encoder", "decoder")
@@ -40,5 +41,8 @@ def check_corpus_lengths(model: nn.Module, corpus: Corpus) -> None:
     """Raise UserError if an example is too long for a model."""
     if has_max_length(model):
         sides = [side for side in SIDES if hasattr(model, side)]
+        frontend = getattr(model, "frontend", None)
         for side, length in zip(sides, corpus.longest(), strict=False):
+            if side == "encoder" and isinstance(frontend, Frontend):
+                length = frontend.max_vectors(length)
             check_length(model, side, length)

@@ -21,8 +21,8 @@ class CTC(Objective):
 
     A frame is a token or a blank. Equal tokens in adjacent frames are one token; a blank separates
     repeated tokens. Targets that do not fit into their frames have no probability. They are
-    skipped: training data has none (`unfit` of the decoder options), and counts of dev data are
-    printed.
+    skipped: training data has none (`unfit` of the decoder options), unless a sound is played
+    faster for an update, and counts of dev data are printed.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"frames"})

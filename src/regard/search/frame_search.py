@@ -23,10 +23,15 @@ class FrameSearch(Search):
     max_seconds: float | None = Field(
         None,
         gt=0,
-        allow_inf_nan=False,
+        le=3600,
         description="maximum length of the sound in seconds; None: derived from the text, at most "
         "60",
     )
+
+    @property
+    def stretch(self) -> float:
+        """Return the factor by which sounds are longer than usual."""
+        return 1.0
 
     @abstractmethod
     def align(self, model: Any, request: SearchRequest) -> tuple[Spectrogram, np.ndarray | None]:
@@ -69,6 +74,10 @@ class Expand(FrameSearch):
         le=10,
         description="speed of speech, by which predicted durations are divided",
     )
+
+    @property
+    def stretch(self) -> float:
+        return 1 / self.speed
 
     def run(self, model: Any, request: SearchRequest) -> list[Spectrogram]:
         """Return the frames of each source."""

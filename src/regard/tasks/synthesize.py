@@ -171,7 +171,8 @@ class SynthesizeTask(Task):
         analysis = self.target.analysis
         limit = analysis.windows(round((search.max_seconds or MAX_SECONDS) * analysis.rate))
         if search.max_seconds is None:
-            limit = min(limit, math.ceil(self.ratio * length) + EXTRA)
+            longer = max(1.0, search.stretch)
+            limit = min(limit, math.ceil(self.ratio * length * longer) + EXTRA)
         return max(1, limit)
 
     def make_prediction(

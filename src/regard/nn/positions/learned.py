@@ -35,9 +35,9 @@ def too_long(length: int, limit: int, section: str) -> UserError:
     is_attention = section.endswith("attention")
     kind = "softmax" if is_attention else "sinusoidal"
     return UserError(
-        f"sequence of {length:,} tokens (incl. EOS) exceeds {section}.length={limit} "
+        f"sequence of {length:,} positions (incl. EOS) exceeds {section}.length={limit} "
         f"{'' if is_attention else 'learned '}positions",
-        help=f"shorten the text, or train with {section}.length={length} or {section}.kind={kind}",
+        help=f"shorten it, or train with {section}.length={length} or {section}.kind={kind}",
     )
 
 
