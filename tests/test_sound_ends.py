@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from regard.core.errors import UserError
-from regard.data.reading.sound_files import MAX_FILE, decode_sound, read_sound
+from regard.data.reading.sound_files import (
+    MAX_FILE,
+    declared_samples,
+    decode_sound,
+    read_sound,
+)
 
 soundfile = pytest.importorskip("soundfile")
 SAMPLES = (np.sin(np.arange(4000) / 3) * 9000).astype(np.int16)
@@ -117,3 +122,48 @@ def test_a_large_file_is_rejected_before_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("c")
     with pytest.raises(UserError, match="broken link: c does not exist"):
         read_sound(str(tmp_path / "b"))
+
+
+def riff(samples: bytes, size: int, rest: bytes = b"", channels: int = 1, rate: int = 8000) -> bytes:
+    """A WAV file whose header declares this many bytes of samples. rest: further chunks."""
+    kind = struct.pack("<IHHIIHH", 16, 1, channels, rate, rate * 2 * channels, 2 * channels, 16)
+    body = b"WAVEfmt " + kind + b"data" + struct.pack("<I", size) + samples + rest
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def chunk(name: bytes, size: int, padding: bytes = b"") -> bytes:
+    return name + struct.pack("<I", size) + b"m" * size + padding
+
+
+METADATA = chunk(b"LIST", 2000) + chunk(b"id3 ", 7, b"\0") + chunk(b"LIST", 0)
+
+
+@pytest.mark.parametrize("size", [0, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_metadata_after_samples_of_unknown_size_is_not_read(size: int) -> None:
+    """It would be noise."""
+    values = SAMPLES.astype("<i2").tobytes()
+    for rest in (b"", METADATA, METADATA[:-9], chunk(b"bext", 5)):
+        changes: Counter[str] = Counter()
+        found = decode_sound(riff(values, size, rest), "a", changes)
+        assert np.array_equal(found.samples, SAMPLES) and not changes
+        assert declared_samples(riff(values, size, rest), "a") == 4000
+        with pytest.raises(UserError, match="a: the recording has no samples"):
+            decode_sound(riff(b"", size, rest), "a")
+    assert len(decode_sound(riff(values, size, METADATA[:-12]), "a")) > 4000  # no chunks
+    assert len(decode_sound(riff(values, size, b"x"), "a")) == 4000
+
+
+def test_incomplete_samples_are_counted() -> None:
+    """A part of the channels, or of the bytes of the last sample."""
+    values = SAMPLES.astype("<i2").tobytes()
+    incomplete = "WAV files whose last sample is incomplete, not read"
+    for data in (riff(values + b"\1", 8001), riff(values + b"\1", 0xFFFFFFFF)):
+        changes: Counter[str] = Counter()
+        assert np.array_equal(decode_sound(data, "a", changes).samples, SAMPLES)
+        assert changes == {incomplete: 1}
+    changes = Counter()
+    decode_sound(riff(values + b"\1\2", 8002, channels=2), "a", changes)
+    assert changes[incomplete] == 1
+    changes = Counter()
+    decode_sound(riff(values, 8000, b"\1\2\3"), "a", changes)
+    assert changes == {"WAV files with further bytes after their samples, not read": 1}

@@ -62,8 +62,7 @@ def declared_samples(data: bytes, name: str, media: str | None = None) -> int:
     check_media(found, media, name)
     if found.name == "WAV" and (header := wav_header(data, name)).is_plain:
         check_complete(data, header, name)
-        count = len(data) - header.start if header.size is None else header.size
-        return count * 8 // header.bits
+        return header.size * 8 // header.bits
     return declared_count(data, name, found)
 
 
@@ -77,6 +76,8 @@ def _wav(data: bytes, name: str, changes: Counter[str]) -> Decoded | None:
     rate = check_rate(header.rate, name)
     if not header.is_plain:
         return None
+    if header.size % header.frame:
+        changes["WAV files whose last sample is incomplete, not read"] += 1
     values = wav_values(data, header)
     check_count(name, len(values))
     parts = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
