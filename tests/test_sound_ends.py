@@ -17,6 +17,8 @@ from regard.data.reading.sound_files import (
     decode_sound,
     read_sound,
 )
+from regard.data.reading.sounds import from_array
+from regard.inputs.sound_options import Sounds
 
 soundfile = pytest.importorskip("soundfile")
 SAMPLES = (np.sin(np.arange(4000) / 3) * 9000).astype(np.int16)
@@ -54,6 +56,13 @@ OGG, MP3 = coded("OGG", "VORBIS", NOISE), coded("MP3", None, NOISE)
         (flac(100, "PCM_S8"), "corrupted FLAC file: the checksum"),
         (coded("WAV", "FLOAT", SAMPLES * 1.0), "expected floats from -1 to 1, found 8999"),
         (coded("WAV", "PCM_16", SAMPLES * 0 + 7), "the recording is silent: all 4,000 samples are"),
+        (
+            b"\xff\xfb\x90\x00" + b"\0" * 999,
+            "corrupted or truncated MP3 file: it cannot be decoded",
+        ),
+        (b"\xff\xfb" + b"\0" * 999, r"expected a sound \(.*\), found other data"),
+        ("\ufeffhello".encode("utf-16-le") * 50, r"expected a sound \(.*\), found text"),
+        ("\ufeffhello".encode("utf-16-be") * 50, r"expected a sound \(.*\), found text"),
         (b"\0\0\0\x20ftypM4A " + b"\1" * 99, r"expected a sound \(.*\), found M4A or MP4"),
         (b"\x1aE\xdf\xa3" + b"\1" * 99, r"expected a sound \(.*\), found WebM or Matroska"),
     ],
@@ -86,6 +95,48 @@ def test_a_variable_bit_rate_needs_a_count() -> None:
             continue
         with pytest.raises(UserError, match=r"a\.mp3: MP3 file of variable bit rate.*\nhelp: conv"):
             decode_sound(data[second:], "a.mp3")
+
+
+def test_missing_samples_of_an_mp3_are_counted() -> None:
+    """Its last frame is not decoded if a byte is missing."""
+    for data, missing in ((MP3, 0), (MP3[:-7], 337)):
+        changes: Counter[str] = Counter()
+        assert len(decode_sound(data, "a", changes)) == 24000 - missing
+        assert changes["samples that MP3 files declare, not found"] == missing
+    out, changes = io.BytesIO(), Counter()
+    options = {"bitrate_mode": "CONSTANT", "compression_level": 0.5}
+    soundfile.write(out, NOISE, 44100, format="MP3", **options)
+    data = out.getvalue()
+    decode_sound(data[data.index(data[:2], 60) :], "a", changes)
+    assert not changes  # libsndfile estimates a count
+
+
+def test_a_single_sample_is_too_short_not_silent() -> None:
+    found = decode_sound(riff(b"\7\0", 2), "a")
+    with pytest.raises(UserError, match="a: recording of 0 ms: expected at least one window"):
+        Sounds().prepare(found, Counter())
+    assert len(from_array(np.ones(1, np.int16), 8000, "a")) == 1
+
+
+def test_channels_that_cancel_out() -> None:
+    """They are not silent."""
+    zero, keep = SAMPLES * 0, r"help: keep one channel: "
+    opposite = np.stack([zero, SAMPLES, -SAMPLES], 1)
+    message = r"^a.wav: the channels cancel out: their mean is 0 in all 4,000 samples\n" + keep
+    for kind in ("PCM_16", "PCM_24", "FLOAT"):
+        values = opposite / 32768 if kind == "FLOAT" else opposite
+        command = r"ffmpeg -i a\.wav -af 'pan=mono\|c0=c1' mono\.wav"
+        with pytest.raises(UserError, match=message + command):
+            decode_sound(coded("WAV", kind, values), "a.wav")
+    with pytest.raises(UserError, match=message + r"array\[:, 1\]"):
+        from_array(opposite, 8000, "a.wav")
+    silent = np.stack([zero, zero + 9], 1)
+    for constant in (
+        lambda: from_array(silent, 8000, "a"),
+        lambda: decode_sound(coded("WAV", None, silent), "a"),
+    ):
+        with pytest.raises(UserError, match="a: the recording is silent"):
+            constant()
 
 
 def test_files_of_more_than_4_gb_declare_their_size_elsewhere() -> None:
@@ -124,7 +175,9 @@ def test_a_large_file_is_rejected_before_it_is_read(tmp_path: Path) -> None:
         read_sound(str(tmp_path / "b"))
 
 
-def riff(samples: bytes, size: int, rest: bytes = b"", channels: int = 1, rate: int = 8000) -> bytes:
+def riff(
+    samples: bytes, size: int, rest: bytes = b"", channels: int = 1, rate: int = 8000
+) -> bytes:
     """A WAV file whose header declares this many bytes of samples. rest: further chunks."""
     kind = struct.pack("<IHHIIHH", 16, 1, channels, rate, rate * 2 * channels, 2 * channels, 16)
     body = b"WAVEfmt " + kind + b"data" + struct.pack("<I", size) + samples + rest

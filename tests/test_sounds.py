@@ -197,12 +197,14 @@ def test_conversions_are_counted() -> None:
     [
         (np.zeros(900, np.float32), "silent"),
         (np.ones(900) * 2, "expected floats from -1 to 1, found 2 to 2"),
-        (np.full(900, np.nan), "expected floats from -1 to 1"),
+        (np.full(900, np.nan), "expected finite samples, found NaN or infinity"),
+        ([[1.0, 2.0], [3.0]], r"^example 1: expected .*, found parts of different lengths"),
+        ((8000, SAMPLES), r"^example 1: expected .*, found parts of different lengths"),
         (np.ones(900, np.int32), "expected 16-bit integers or floats"),
         (np.ones((3, 900)), r"expected samples \(T,\) or \(T, channels\), found shape \(3, 900\)"),
     ],
 )
-def test_bad_arrays(array: np.ndarray, message: str) -> None:
+def test_bad_arrays(array: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         from_array(array, 8000, "example 1")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from regard.core.errors import UserError
-from regard.data.reading.sound_ends import check_end
+from regard.data.reading.sound_ends import check_end, has_count
 from regard.data.reading.sound_media import SoundFormat
 from regard.data.reading.sounds import BLOCK, MAX_CHANNELS, check_count, check_rate
 from regard.data.reading.wav import HELP
@@ -23,8 +24,11 @@ FLAC_BYTES = {"PCM_S8": 1, "PCM_16": 2, "PCM_24": 3}  # per sample
 Decoded = tuple[int, Iterator[np.ndarray], int]  # rate, blocks (T, C), channels
 
 
-def decoded(data: bytes, name: str, found: SoundFormat) -> Decoded:
-    """Return the values of a sound that libsndfile decodes, block by block."""
+def decoded(data: bytes, name: str, found: SoundFormat, changes: Counter[str]) -> Decoded:
+    """Return the values of a sound that libsndfile decodes, block by block.
+
+    changes: counts samples that are missing.
+    """
     opened = open_sound(data, name, found)
     check_end(data, found, name)
     check_channels(opened.channels, name)
@@ -32,6 +36,8 @@ def decoded(data: bytes, name: str, found: SoundFormat) -> Decoded:
     if opened.frames < UNKNOWN_COUNT:
         check_count(name, int(opened.frames))
     blocks = _blocks(opened, name, found)
+    if found.name == "MP3" and has_count(data):  # otherwise libsndfile estimates it
+        blocks = _counted(blocks, int(opened.frames), changes)
     if found.name == "FLAC" and any(data[FLAC_SUM]):
         blocks = _summed(blocks, FLAC_BYTES[opened.subtype], data[FLAC_SUM], name)
     return rate, blocks, int(opened.channels)
@@ -68,6 +74,18 @@ def _blocks(opened: Any, name: str, found: SoundFormat) -> Iterator[np.ndarray]:
             f"samples, found {total:,}",
             help=HELP,
         )
+
+
+def _counted(
+    blocks: Iterator[np.ndarray], declared: int, changes: Counter[str]
+) -> Iterator[np.ndarray]:
+    """Yield the blocks of an MP3 file. Count the samples that it declares, but does not have."""
+    total = 0
+    for block in blocks:
+        total += len(block)
+        yield block
+    if total < declared:
+        changes["samples that MP3 files declare, not found"] += declared - total
 
 
 def _summed(
@@ -118,8 +136,9 @@ def open_sound(data: bytes, name: str, found: SoundFormat) -> Any:
 
 def _corrupted(name: str, found: SoundFormat, error: Exception) -> UserError:
     reason = str(error).rpartition("': ")[2].rpartition(": ")[2].rstrip(". ")
-    shown = reason or "it cannot be decoded"
-    return UserError(f"{name}: corrupted or truncated {found.name} file: {shown}", help=HELP)
+    if not reason or "does not exist" in reason:  # libsndfile for an MP3 file without frames
+        reason = "it cannot be decoded"
+    return UserError(f"{name}: corrupted or truncated {found.name} file: {reason}", help=HELP)
 
 
 def check_channels(count: int, name: str) -> None:

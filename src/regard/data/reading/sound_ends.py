@@ -67,13 +67,24 @@ def _has_last_page(data: bytes) -> bool:
     return complete and bool(data[at + 5] & LAST_PAGE)
 
 
+def _first_frame(data: bytes) -> int:
+    """Return where the first frame of an MP3 file starts."""
+    if data[:3] != b"ID3" or len(data) <= 10:
+        return 0
+    return 10 + sum((data[6 + index] & 127) << 7 * (3 - index) for index in range(4))
+
+
+def has_count(data: bytes) -> bool:
+    """Return whether an MP3 file counts its samples in its first frame."""
+    at = _first_frame(data)
+    return any(mark in data[at : at + 64] for mark in MP3_COUNTS)
+
+
 def _mp3_speeds(data: bytes) -> Iterator[int]:
     """Yield the bit rate of each frame of an MP3 file; none if it counts its samples."""
-    at = 0
-    if data[:3] == b"ID3" and len(data) > 10:
-        at = 10 + sum((data[6 + index] & 127) << 7 * (3 - index) for index in range(4))
-    if any(mark in data[at : at + 64] for mark in MP3_COUNTS):
+    if has_count(data):
         return
+    at = _first_frame(data)
     while at + 4 <= len(data):
         sync, kind, sizes = data[at], data[at + 1], data[at + 2]
         version, speed, rate = kind >> 3 & 3, sizes >> 4, sizes >> 2 & 3

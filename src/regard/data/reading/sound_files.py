@@ -43,17 +43,19 @@ def decode_sound(
     if expected not in (None, found):
         changes[f"sounds named {suffix(name)}, read as {found.name}"] += 1
     values = _wav(data, name, changes) if found.name == "WAV" else None
-    rate, blocks, channels = values or decoded(data, name, found)
-    parts, peak = [], 0.0
+    rate, blocks, channels = values or decoded(data, name, found, changes)
+    parts, peak, cancel = [], 0.0, ""
     for block in blocks:
         peak = max(peak, _peak(block, name))
         parts.append(_mono(block))
+        if channels > 1 and not cancel and (audible := _audible_channel(block)) is not None:
+            cancel = f"ffmpeg -i {name} -af 'pan=mono|c0=c{audible}' mono.wav"
     if peak > 1 and not found.lossy:
         changes["sounds with floats beyond -1 to 1, which are clipped"] += 1
     samples = np.concatenate(parts) if parts else np.zeros(0, np.int16)
     if channels > 1:
         changes["stereo or multichannel recordings, channels averaged"] += 1
-    return check_audible(Sound(samples, rate, name))
+    return check_audible(Sound(samples, rate, name), cancel)
 
 
 def declared_samples(data: bytes, name: str, media: str | None = None) -> int:
@@ -112,6 +114,15 @@ def _mono(values: np.ndarray) -> np.ndarray:
     else:
         floats = values.astype(np.float32, copy=False)
     return quantize(floats.mean(1))
+
+
+def _audible_channel(values: np.ndarray) -> int | None:
+    """Return the first channel of values (T, C) that is not constant; None without any."""
+    for channel in range(values.shape[1]):
+        samples = _mono(values[:, channel : channel + 1])
+        if samples.min() < samples.max():
+            return channel
+    return None
 
 
 def read_sound(path: str, changes: Counter[str] | None = None) -> Sound:

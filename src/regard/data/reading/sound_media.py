@@ -1,5 +1,6 @@
 """Formats of sound files: MIME types, suffixes, and how their first bytes look."""
 
+import codecs
 import re
 from pathlib import PurePath
 from typing import NamedTuple
@@ -26,6 +27,11 @@ def _start(pattern: bytes) -> re.Pattern[bytes]:
     return re.compile(pattern, re.DOTALL)
 
 
+# Header of a frame: version not reserved, layer II or III, a bit rate and a sampling rate. Layer I
+# is not read: it would match the byte order mark of UTF-16.
+MP3_FRAME = rb"\xff[\xe2-\xe5\xf2-\xf5\xfa-\xfd][%s]" % b"".join(
+    rb"\x%x0-\x%xb" % (speed, speed) for speed in range(1, 15)
+)
 FORMATS = (
     SoundFormat(
         "WAV",
@@ -45,7 +51,7 @@ FORMATS = (
         "MP3",
         ("audio/mpeg", "audio/mp3"),
         (".mp3",),
-        _start(rb"ID3|\xff[\xe2-\xff]"),
+        _start(rb"ID3|" + MP3_FRAME),
         lossy=True,
         slack=2 * 1152,  # two frames, which encoders count or not
     ),
@@ -87,11 +93,13 @@ def sound_format(data: bytes, name: str) -> SoundFormat:
 
 
 def _is_text(data: bytes) -> bool:
+    """Return whether the first bytes of a file are a text in UTF-8, or in UTF-16 with a mark."""
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    decoder = codecs.getincrementaldecoder("utf-16" if is_wide else "utf-8")()
     try:
-        data.decode()
+        return "\0" not in decoder.decode(data)
     except UnicodeDecodeError:
         return False
-    return b"\0" not in data
 
 
 def check_media(found: SoundFormat, media: str | None, name: str) -> None:

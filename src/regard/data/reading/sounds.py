@@ -103,25 +103,40 @@ def check_count(name: str, count: int) -> None:
         )
 
 
-def check_audible(sound: Sound) -> Sound:
-    """Return a sound. Raise UserError if it has no samples, or all of them are equal."""
+def check_audible(sound: Sound, cancel: str = "") -> Sound:
+    """Return a sound. Raise UserError if it has no samples, or all of several are equal.
+
+    cancel: how to keep one channel, if a channel is audible; empty otherwise.
+    """
     if not len(sound):
         raise UserError(
             f"{sound.name}: the recording has no samples", help="record it again, or remove it"
         )
-    if sound.samples.min() == sound.samples.max():
+    if len(sound) == 1 or sound.samples.min() < sound.samples.max():
+        return sound  # a single sample is too short, not silent
+    if cancel:
         raise UserError(
-            f"{sound.name}: the recording is silent: all {len(sound):,} samples are "
-            f"{sound.samples[0]:,}",
-            help="record it again (is the microphone muted?), or remove it",
+            f"{sound.name}: the channels cancel out: their mean is {sound.samples[0]:,} in all "
+            f"{len(sound):,} samples",
+            help=f"keep one channel: {cancel}",
         )
-    return sound
+    raise UserError(
+        f"{sound.name}: the recording is silent: all {len(sound):,} samples are "
+        f"{sound.samples[0]:,}",
+        help="record it again (is the microphone muted?), or remove it",
+    )
 
 
 def from_array(array: Any, rate: Any, name: str) -> Sound:
     """Return the sound of an array (T,) or (T, C): 16-bit integers, or floats from -1 to 1."""
-    samples = np.asarray(array)
     rate = check_rate(rate, name)
+    try:
+        samples = np.asarray(array)
+    except ValueError:
+        raise UserError(
+            f"{name}: expected samples (T,) or (T, channels), found parts of different lengths",
+            help="pass one array per recording; channels are the last dimension",
+        ) from None
     if samples.ndim not in (1, 2) or (
         samples.ndim == 2 and not 0 < samples.shape[1] <= MAX_CHANNELS
     ):
@@ -131,21 +146,30 @@ def from_array(array: Any, rate: Any, name: str) -> Sound:
         )
     check_count(name, len(samples))
     samples = as_int16(samples, name)
-    mono = samples if samples.ndim == 1 else quantize(samples.mean(1, np.float32) / FULL_SCALE)
-    return check_audible(Sound(mono, rate, name))
+    if samples.ndim == 1:
+        return check_audible(Sound(samples, rate, name))
+    mono = quantize(samples.mean(1, np.float32) / FULL_SCALE)
+    audible = np.flatnonzero((samples != samples[:1]).any(0))
+    cancel = f"array[:, {audible[0]}]" if len(audible) else ""
+    return check_audible(Sound(mono, rate, name), cancel)
 
 
 def as_int16(samples: np.ndarray, name: str) -> np.ndarray:
     """Return samples as 16-bit integers: floats from -1 to 1 times 32,768."""
-    if samples.dtype == np.int16:
-        return samples
+    if samples.dtype.newbyteorder("=") == np.int16:
+        return samples.astype(np.int16, copy=False)
     if not np.issubdtype(samples.dtype, np.floating):
         raise UserError(
             f"{name}: expected 16-bit integers or floats from -1 to 1, found {samples.dtype}",
             help="divide by the largest possible value, such as 2147483648 for int32",
         )
+    if not np.isfinite(samples).all():
+        raise UserError(
+            f"{name}: expected finite samples, found NaN or infinity",
+            help="list them: np.argwhere(~np.isfinite(array))",
+        )
     low, high = (samples.min(), samples.max()) if samples.size else (0.0, 0.0)
-    if not (low >= -1 and high <= 1):  # also for NaN
+    if low < -1 or high > 1:
         raise UserError(
             f"{name}: expected floats from -1 to 1, found {low:g} to {high:g}",
             help="divide by the largest possible value, such as 32768 for 16-bit samples",
