@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from regard.core.errors import UserError
-from regard.data.reading.sounds import Sound
+from regard.data.reading.sounds import Sound, from_array
 
 QUICK: dict[str, Any] = {"epochs": 12, "seed": 1, "rate": 8000}
 SMALL = {
@@ -60,6 +60,44 @@ def test_other_forms_of_the_same_sounds(model: regard.Classifier, tmp_path: Path
         np.testing.assert_array_equal(model.predict_proba(form), expected)
 
 
+def test_names_of_files_among_arrays_and_without_suffix(
+    model: regard.Classifier, tmp_path: Path
+) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.rint(TONES[0] * 32768).astype(np.int16), 8000)
+    plain = path.rename(tmp_path / "plain")
+    path.write_bytes(plain.read_bytes())
+    expected = model.predict_proba([TONES[0], TONES[1]])
+    for first in (path, str(path), plain, str(plain)):
+        np.testing.assert_array_equal(model.predict_proba([first, TONES[1]]), expected)
+        np.testing.assert_allclose(model.predict_proba([first]), expected[:1], atol=1e-6)
+    (tmp_path / "b.m4a").write_bytes(b"\0\0\0\x20ftypM4A " + b"\1" * 99)
+    for rows in (["b.m4a"], [Path("b.m4a")], ["b.m4a", TONES[0]]):
+        named = [one if isinstance(one, np.ndarray) else type(one)(tmp_path / one) for one in rows]
+        with pytest.raises(UserError, match=r"^example 1: .*b\.m4a: expected a sound .*M4A or MP4"):
+            model.predict(named)
+    with pytest.raises(UserError, match=r"^example 2: .*no\.wav: no such file"):
+        model.predict([str(path), str(tmp_path / "no.wav")])
+
+
+def test_arrays_of_any_byte_order() -> None:
+    whole = np.rint(TONES[0] * 32768).astype(np.int16)
+    for values in (whole.astype(">i2"), (whole / 32768).astype(">f4")):
+        assert from_array(values, 8000, "a") == Sound(whole, 8000, "b")
+
+
+def test_a_fit_does_not_depend_on_the_rate_of_an_earlier_one(
+    model: regard.Classifier, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "m")
+    loaded = regard.load(tmp_path / "m", kind=regard.Classifier).set_params(steps=1)
+    assert loaded.evaluate(TONES, LABELS) == model.evaluate(TONES, LABELS)
+    vectors = np.random.default_rng(0).normal(size=(24, 5))
+    assert loaded.fit(vectors, LABELS, dev=(vectors, LABELS)).n_features_in_ == 5
+    assert len(loaded.predict(vectors)) == 24
+
+
 def test_words_for_tones() -> None:
     words = ["up" if label else "down" for label in LABELS]
     settings = {"model.encoder.width": 16, "model.decoder.width": 16}
@@ -74,6 +112,8 @@ def test_words_for_tones() -> None:
         ([TONES[0], np.zeros(900, np.float32)], "example 2: the recording is silent"),
         ([TONES[0], TONES[1][:100]], "example 2: recording of 12 ms: expected at least one window"),
         ([TONES[0] * 9], "example 1: expected floats from -1 to 1"),
+        ([TONES[0], [[1.0, 2.0], [3.0]]], "example 2: .* found parts of different lengths"),
+        ([TONES[0], np.ones(1, np.int16)], "example 2: recording of 0 ms: expected at least one"),
         (["a text"], "example 1: a text: no such file"),
     ],
 )

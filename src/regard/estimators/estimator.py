@@ -87,9 +87,9 @@ class Estimator(Parameters):
         trained first and predicts their labels. Labels with confidence >=
         `task.pseudo_label_threshold` are added to the training set.
         """
-        pairs = self._to_pairs(X, y)
+        unfitted = type(self)(**self.get_params())  # the rate of an earlier fit does not apply
+        pairs, held_out = unfitted._to_pairs(X, y), unfitted._dev(dev)
         config = self._config()
-        held_out = self._dev(dev)
         if held_out is None:
             pairs, held_out = self._hold_out(config, pairs)
         pairs, sampled = config.task.sample(pairs, config.training.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.data.reading.lines import missing_file
 from regard.data.reading.media import MediaFile, Medium, Prepare, change_notes, read_files
+from regard.data.reading.sound_files import SOUNDS
 from regard.data.reading.sounds import Sound, from_array
 from regard.data.sources.media import MEDIA
 from regard.inputs.input import Input
@@ -22,15 +24,14 @@ def media_rows(
 
     Rows are `Path` objects, names of existing files, or what the medium converts, such as arrays.
     prepare: reduces a source to what the model reads. notes: list to which what was converted is
-    appended. rate: sampling rate in Hz, if arrays are sounds.
+    appended. rate: sampling rate in Hz, if rows are sounds.
     """
     if not len(rows):
         return None
-    for medium in MEDIA:
-        if _are_files(rows, medium):
-            files = [MediaFile(Path(row), f"example {n}") for n, row in enumerate(rows, 1)]
-            found = read_files(medium, files, prepare, notes)
-            return [found[file.path] for file in files]
+    if (file_medium := _medium_of(rows, MEDIA if rate is None else (SOUNDS,))) is not None:
+        files = [MediaFile(Path(row), f"example {n}") for n, row in enumerate(rows, 1)]
+        found = read_files(file_medium, files, prepare, notes)
+        return [found[file.path] for file in files]
     if rate is not None:
         return sounds(rows, rate, prepare, notes)
     for medium in MEDIA:
@@ -40,27 +41,40 @@ def media_rows(
 
 
 def sounds(rows: Sequence[Any], rate: int, prepare: Prepare, notes: list[str]) -> list[Sound]:
-    """Return arrays of samples as sounds of this rate; sounds may have another one."""
+    """Return arrays of samples as sounds of this rate; files and sounds may have another one."""
     changes: Counter[str] = Counter()
     found = []
     for number, row in enumerate(rows, 1):
-        name = f"example {number}"
-        if isinstance(row, str):
-            raise UserError(f"{name}: {missing_file(row)}", help="pass arrays or names of files")
-        sound = row if isinstance(row, Sound) else from_array(row, rate, name)
-        found.append(prepare(sound, changes))
+        found.append(prepare(_sound(row, rate, f"example {number}", changes), changes))
     notes += change_notes(changes)
     return found
 
 
-def _are_files(rows: Sequence[Any], medium: Medium) -> bool:
-    """Return whether rows are paths: `Path` objects, or texts that are all existing files."""
+def _sound(row: Any, rate: int, name: str, changes: Counter[str]) -> Sound:
+    """Return the sound of a row: the name of a file, a sound, or an array with this rate."""
+    if isinstance(row, Sound):
+        return row
+    if not isinstance(row, str | Path):
+        return from_array(row, rate, name)
+    if not os.path.isfile(row):
+        raise UserError(f"{name}: {missing_file(str(row))}", help="pass arrays or names of files")
+    try:
+        sound: Sound = SOUNDS.read(str(row), changes)
+    except UserError as error:
+        raise error.at(name) from error
+    return sound
+
+
+def _medium_of(rows: Sequence[Any], media: Sequence[Medium]) -> Medium | None:
+    """Return the medium of rows that are paths: `Path` objects, or texts that are all files."""
     if all(isinstance(row, Path) for row in rows):
-        counts = [sum(one.recognizes(str(row)) for row in rows) for one in MEDIA]
-        return medium is MEDIA[counts.index(max(counts))]
-    return all(isinstance(row, str | Path) and medium.has_suffix(str(row)) for row in rows) and all(
-        Path(row).is_file() for row in rows
-    )
+        return max(media, key=lambda one: sum(one.recognizes(str(row)) for row in rows))
+    return next((one for one in media if all(_is_file(row, one) for row in rows)), None)
+
+
+def _is_file(row: Any, medium: Medium) -> bool:
+    """Return whether a row is the name of an existing file of a medium."""
+    return isinstance(row, str | Path) and os.path.isfile(row) and medium.recognizes(os.fspath(row))
 
 
 def _converted(row: Any, number: int, medium: Medium) -> Any:

@@ -35,7 +35,7 @@ class Parameters:
         path of a YAML file. settings: changes of the configuration by key, such as
         `{"model.encoder.width": 128}`. out: run folder (default: a temporary folder). verbose:
         show progress. rate: sampling rate in Hz of sounds, which X has as arrays of samples
-        (default after `fit`: that of the model).
+        (default of all methods except `fit`: that of the model).
         """
         self.budget = budget
         self.steps = steps
