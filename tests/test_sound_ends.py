@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from regard.core.errors import UserError
+from regard.data.reading.resample import resample
 from regard.data.reading.sound_files import (
     MAX_FILE,
-    declared_samples,
+    declared_size,
     decode_sound,
     read_sound,
 )
@@ -199,7 +200,7 @@ def test_metadata_after_samples_of_unknown_size_is_not_read(size: int) -> None:
         changes: Counter[str] = Counter()
         found = decode_sound(riff(values, size, rest), "a", changes)
         assert np.array_equal(found.samples, SAMPLES) and not changes
-        assert declared_samples(riff(values, size, rest), "a") == 4000
+        assert declared_size(riff(values, size, rest), "a") == (4000, 1, 8000)
         with pytest.raises(UserError, match="a: the recording has no samples"):
             decode_sound(riff(b"", size, rest), "a")
     assert len(decode_sound(riff(values, size, METADATA[:-12]), "a")) > 4000  # no chunks
@@ -220,3 +221,11 @@ def test_incomplete_samples_are_counted() -> None:
     changes = Counter()
     decode_sound(riff(values, 8000, b"\1\2\3"), "a", changes)
     assert changes == {"WAV files with further bytes after their samples, not read": 1}
+
+
+def test_a_resampled_sound_has_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate of 1,000 Hz multiplies the samples by 16."""
+    monkeypatch.setattr("regard.data.reading.sounds.MAX_SAMPLES", 4000)
+    found = decode_sound(riff(SAMPLES.tobytes(), 8000, rate=1000), "a")
+    with pytest.raises(UserError, match="a: at 16,000 Hz: recording of 64,000 samples: expected"):
+        resample(found, 16_000)

@@ -13,7 +13,7 @@ import pytest
 
 from regard.core.errors import UserError
 from regard.data.checks.check_sounds import sound_stats
-from regard.data.reading.sound_files import declared_samples, decode_sound, read_sound
+from regard.data.reading.sound_files import declared_size, decode_sound, read_sound
 from regard.data.reading.sounds import Sound, Speaker, from_array
 from regard.data.sources.open import DataSpec
 from regard.inputs import fit_input
@@ -48,7 +48,7 @@ def coded(form: str, kind: str = "", values: np.ndarray = SAMPLES) -> bytes:
 def test_lossless_formats(form: str) -> None:
     found = decode_sound(coded(form), "a")
     assert np.array_equal(found.samples, SAMPLES) and found.rate == 8000
-    assert declared_samples(coded(form), "a") == 1600
+    assert declared_size(coded(form), "a") == (1600, 1, 8000)
 
 
 @pytest.mark.parametrize(("form", "kind"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "")])

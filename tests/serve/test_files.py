@@ -132,6 +132,7 @@ def test_no_file_causes_an_internal_error(files: TestClient, path: str) -> None:
 
 
 def test_pixels_and_files_add_to_the_cost(classifier: Any) -> None:
+    from regard.inputs.input import FileSize
     from regard.serve.cost import predict_cost
     from regard.serve.jobs import PredictHandler
     from regard.serve.request_sources import FileSource
@@ -140,7 +141,9 @@ def test_pixels_and_files_add_to_the_cost(classifier: Any) -> None:
     predictor = classifier.predictor_
     handler = PredictHandler(ServedModel("m", predictor), predictor.search_options())
     small, large = (
-        predict_cost(handler, FileSource(b"", "image/png", "inputs.0", pixels, 150_528))
+        predict_cost(
+            handler, FileSource(b"", "image/png", "inputs.0", FileSize(pixels, 150_528, 36))
+        )
         for pixels in (1_000, 1_000_000)
     )
     assert 100 < small < large < 2_000

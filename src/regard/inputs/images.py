@@ -34,11 +34,12 @@ from regard.data.reading.images import (
 )
 from regard.data.reading.media import show_names
 from regard.data.reading.media_table import locate
-from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
+from regard.inputs.input import FileSize, Input, InputOptions, InputShape, NamedSources
 from regard.inputs.media_files import media_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
 Channels = Literal[1, 2, 3, 4]
+VALUES_PER_POSITION = 4_096  # that take as much memory as one token
 FIELDS = {  # fields of input.json and their types
     "size": Annotated[list[Side], Field(min_length=2, max_length=2)],
     "channels": Channels,
@@ -134,10 +135,9 @@ class ImageInput(Input):
         image = value if isinstance(value, Image) else from_array(value, "image")
         return self._fitted(image)
 
-    def declared_size(self, data: bytes, media: str, name: str) -> int:
-        """Return the number of pixels in the header of an image file."""
-        opened = open_image(data, name, media)
-        return int(opened.height * opened.width)
+    def declared_size(self, data: bytes, media: str, name: str) -> FileSize:
+        opened, row = open_image(data, name, media), self.shape.values
+        return FileSize(int(opened.height * opened.width), row, row // VALUES_PER_POSITION)
 
     def picture(self, source: Any) -> np.ndarray:
         return self._fitted(source).pixels
@@ -152,7 +152,7 @@ class ImageInput(Input):
 
     def length(self, source: Any) -> int:
         """Return 1 for small images, more for large ones, so that batches fit in memory."""
-        return max(1, len(source) // 4096)
+        return max(1, len(source) // VALUES_PER_POSITION)
 
     def content(self) -> bytes:
         return repr(

@@ -46,6 +46,18 @@ class InputShape(NamedTuple):
         return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
 
 
+class FileSize(NamedTuple):
+    """What reading a file takes, by its header.
+
+    values: pixels or samples, as stored or as converted. row: numbers that the model reads.
+    length: about that of the row in a batch.
+    """
+
+    values: int
+    row: int
+    length: int
+
+
 class NamedSources(NamedTuple):
     """Sources in a file or folder that is no text, read one by one. notes: for the user."""
 
@@ -148,8 +160,8 @@ class Input(ABC):
         """Return the source that a Python value represents, if sources are files."""
         raise UserError(f"expected a string, found {value!r}")
 
-    def declared_size(self, data: bytes, media: str, name: str) -> int:
-        """Return how many values, such as pixels, a file declares; nothing is decoded yet.
+    def declared_size(self, data: bytes, media: str, name: str) -> FileSize:
+        """Return the size of a file by its header; nothing is decoded yet.
 
         Raise UserError if `decode` would reject the file because of its header.
         """

@@ -15,10 +15,10 @@ from regard.data.checks.check_sounds import SoundStats, sound_stats
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.media_table import locate
 from regard.data.reading.resample import resample
-from regard.data.reading.sound_files import SOUNDS, declared_samples, decode_sound, read_sound
+from regard.data.reading.sound_files import SOUNDS, declared_size, decode_sound, read_sound
 from regard.data.reading.sound_media import MEDIA
 from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
-from regard.inputs.input import Input, InputShape, NamedSources
+from regard.inputs.input import FileSize, Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
 from regard.inputs.media_files import media_sources
 from regard.inputs.voices import UnknownVoice, voice_mean
@@ -140,9 +140,13 @@ class SoundInput(Input):
             raise too_short(sound, self.analysis.window)
         return sound
 
-    def declared_size(self, data: bytes, media: str, name: str) -> int:
-        """Return the number of samples in the header of a sound file."""
-        return declared_samples(data, name, media)
+    def declared_size(self, data: bytes, media: str, name: str) -> FileSize:
+        """Return the size of a sound: its samples before or after resampling, and its windows."""
+        found, analysis = declared_size(data, name, media), self.analysis
+        count = -(-found.samples * analysis.rate // found.rate)
+        windows = analysis.windows(count)
+        values = max(found.samples * found.channels, count)
+        return FileSize(values, windows * analysis.bands, windows)
 
     def reads(self) -> dict[str, Any]:
         return super().reads() | {"rate": self.analysis.rate, "bands": self.analysis.bands}

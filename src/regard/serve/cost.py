@@ -37,7 +37,7 @@ def inspect_cost(
     handler: PredictHandler, source: RequestSource, target: str | None, max_tokens: int
 ) -> int:
     """Return the cost of an inspection, whose texts have at most `max_tokens` tokens."""
-    length = min(source.cost, max_tokens)
+    length = min(max(source.cost, len(source) + 1), max_tokens)
     steps = _max_steps(handler, length, Constraints()) if target is None else len(target) + 1
     steps = min(steps, max_tokens)
     beam = getattr(handler.search, "beam", 1) if target is None else 1

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from regard.core.errors import UserError
+from regard.inputs.input import FileSize
 from regard.serve.api_errors import MAX_SHOWN, ApiError, shorten
 from regard.serve.schemas import FileSchema
 from regard.serve.served_models import ServedModel
 
 VALUES_PER_COST = 1_000  # pixels or samples that cost as much as one step of a hypothesis
-VALUES_PER_POSITION = 4_096  # that take as much memory as one token
 
 
 class RequestSource(Protocol):
@@ -55,20 +55,19 @@ class TextSource:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A file of a MIME type. values: its pixels or samples. row: values that the model reads."""
+    """A file of a MIME type, and its size by its header."""
 
     data: bytes
     media: str
     where: str
-    values: int
-    row: int
+    size: FileSize
 
     @property
     def cost(self) -> int:
-        return 1 + (self.values + self.row) // VALUES_PER_COST
+        return 1 + (self.size.values + self.size.row) // VALUES_PER_COST
 
     def __len__(self) -> int:
-        return self.row // VALUES_PER_POSITION
+        return self.size.length
 
     def read(self, task: Any) -> Any:
         """Return the decoded file. Raise UserError if it is corrupted."""
@@ -138,14 +137,14 @@ def _file_source(file: FileSchema, where: str, model: ServedModel, max_values: i
             f"{where}.data",
         ) from None
     try:
-        values = source.declared_size(data, file.type, where)
+        size = source.declared_size(data, file.type, where)
     except UserError as error:
         raise ApiError(422, shorten(str(error)), f"{where}.data") from None
-    if values > max_values:
+    if size.values > max_values:
         raise ApiError(
             422,
-            f"{where}: expected at most {max_values:,} pixels or samples, found {values:,}; send a "
-            "smaller file, or raise the limit with regard serve --max-file-values",
+            f"{where}: expected at most {max_values:,} pixels or samples, found {size.values:,}; "
+            "send a smaller file, or raise the limit with regard serve --max-file-values",
             f"{where}.data",
         )
-    return FileSource(data, file.type, where, values, source.shape.values)
+    return FileSource(data, file.type, where, size)

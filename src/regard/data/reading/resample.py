@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from regard.data.reading.sounds import FULL_SCALE, Sound, quantize
+from regard.data.reading.sounds import FULL_SCALE, Sound, check_count, quantize
 
 ZERO_CROSSINGS = 16  # of the sinc, on each side
 ROLLOFF = 0.95  # cutoff, as a fraction of the lower Nyquist frequency
@@ -18,9 +18,10 @@ MAX_BANK = 1 << 21  # numbers in a bank of filters; otherwise each phase has a f
 
 
 def resample(sound: Sound, rate: int) -> Sound:
-    """Return a sound at another sampling rate."""
+    """Return a sound at another sampling rate. Raise UserError if it has too many samples there."""
     if sound.rate == rate:
         return sound
+    check_count(f"{sound.name}: at {rate:,} Hz", -(-len(sound) * rate // sound.rate))
     values = resample_values(sound.samples.astype(np.float32) / FULL_SCALE, sound.rate, rate)
     return Sound(quantize(values), rate, sound.name, sound.speaker)
 

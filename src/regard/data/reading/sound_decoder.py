@@ -13,7 +13,7 @@ import numpy as np
 from regard.core.errors import UserError
 from regard.data.reading.sound_ends import check_end, has_count
 from regard.data.reading.sound_media import SoundFormat
-from regard.data.reading.sounds import BLOCK, MAX_CHANNELS, check_count, check_rate
+from regard.data.reading.sounds import BLOCK, MAX_CHANNELS, SoundSize, check_count, check_rate
 from regard.data.reading.wav import HELP
 
 UNKNOWN_COUNT = 1 << 40  # libsndfile reports at least this if a header has no count
@@ -43,12 +43,13 @@ def decoded(data: bytes, name: str, found: SoundFormat, changes: Counter[str]) -
     return rate, blocks, int(opened.channels)
 
 
-def declared_count(data: bytes, name: str, found: SoundFormat) -> int:
-    """Return the samples of all channels that a file declares; nothing is decoded."""
+def decoded_size(data: bytes, name: str, found: SoundFormat) -> SoundSize:
+    """Return the size that a file declares; nothing is decoded."""
     opened = open_sound(data, name, found)
+    rate, channels = check_rate(int(opened.samplerate), name), int(opened.channels)
     if opened.frames >= UNKNOWN_COUNT:
-        return len(data)
-    return int(opened.frames) * int(opened.channels)
+        return SoundSize(len(data) // channels, channels, rate)
+    return SoundSize(int(opened.frames), channels, rate)
 
 
 def _blocks(opened: Any, name: str, found: SoundFormat) -> Iterator[np.ndarray]:

@@ -12,12 +12,13 @@ from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.data.reading.lines import missing_file, readable_os_errors
 from regard.data.reading.media import Medium, suffix
-from regard.data.reading.sound_decoder import Decoded, check_channels, declared_count, decoded
+from regard.data.reading.sound_decoder import Decoded, check_channels, decoded, decoded_size
 from regard.data.reading.sound_media import START, SUFFIXES, check_media, sound_format
 from regard.data.reading.sounds import (
     BLOCK,
     FULL_SCALE,
     Sound,
+    SoundSize,
     check_audible,
     check_count,
     check_rate,
@@ -58,14 +59,15 @@ def decode_sound(
     return check_audible(Sound(samples, rate, name), cancel)
 
 
-def declared_samples(data: bytes, name: str, media: str | None = None) -> int:
-    """Return the samples of all channels that a file declares; nothing is decoded."""
+def declared_size(data: bytes, name: str, media: str | None = None) -> SoundSize:
+    """Return the size that a file declares; nothing is decoded."""
     found = sound_format(data, name)
     check_media(found, media, name)
     if found.name == "WAV" and (header := wav_header(data, name)).is_plain:
         check_complete(data, header, name)
-        return header.size * 8 // header.bits
-    return declared_count(data, name, found)
+        rate = check_rate(header.rate, name)
+        return SoundSize(header.size // header.frame, header.channels, rate)
+    return decoded_size(data, name, found)
 
 
 def _wav(data: bytes, name: str, changes: Counter[str]) -> Decoded | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,14 @@ MAX_CHANNELS = 64
 MIN_RATE, MAX_RATE = 1_000, 768_000  # Hz
 FULL_SCALE = 32_768  # of 16-bit samples
 BLOCK = 1 << 18  # samples that are converted at a time
+
+
+class SoundSize(NamedTuple):
+    """What a file declares: samples per channel, channels, and the rate in Hz."""
+
+    samples: int
+    channels: int
+    rate: int
 
 
 @dataclass(eq=False)
