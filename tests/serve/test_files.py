@@ -132,7 +132,7 @@ def test_no_file_causes_an_internal_error(files: TestClient, path: str) -> None:
 
 
 def test_pixels_and_files_add_to_the_cost(classifier: Any) -> None:
-    from regard.inputs.input import FileSize
+    from regard.inputs.file_size import FileSize
     from regard.serve.cost import predict_cost
     from regard.serve.jobs import PredictHandler
     from regard.serve.request_sources import FileSource

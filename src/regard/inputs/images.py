@@ -34,7 +34,8 @@ from regard.data.reading.images import (
 )
 from regard.data.reading.media import show_names
 from regard.data.reading.media_table import locate
-from regard.inputs.input import FileSize, Input, InputOptions, InputShape, NamedSources
+from regard.inputs.file_size import FileSize
+from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
 from regard.inputs.media_files import media_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]

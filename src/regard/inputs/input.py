@@ -18,6 +18,7 @@ from regard.core.options import AutoSetting, Options
 from regard.data.checks.check_frame import MediaStats
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
+from regard.inputs.file_size import FileSize
 
 
 class InputShape(NamedTuple):
@@ -44,18 +45,6 @@ class InputShape(NamedTuple):
     def values(self) -> int:
         """The numbers per vector or image."""
         return self.size * max(1, self.grid[0]) * max(1, self.grid[1])
-
-
-class FileSize(NamedTuple):
-    """What reading a file takes, by its header.
-
-    values: pixels or samples, as stored or as converted. row: numbers that the model reads.
-    length: about that of the row in a batch.
-    """
-
-    values: int
-    row: int
-    length: int
 
 
 class NamedSources(NamedTuple):

@@ -18,7 +18,8 @@ from regard.data.reading.resample import resample
 from regard.data.reading.sound_files import SOUNDS, declared_size, decode_sound, read_sound
 from regard.data.reading.sound_media import MEDIA
 from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
-from regard.inputs.input import FileSize, Input, InputShape, NamedSources
+from regard.inputs.file_size import FileSize
+from regard.inputs.input import Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
 from regard.inputs.media_files import media_sources
 from regard.inputs.voices import UnknownVoice, voice_mean

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from regard.core.errors import UserError
-from regard.inputs.input import FileSize
+from regard.inputs.file_size import FileSize
 from regard.serve.api_errors import MAX_SHOWN, ApiError, shorten
 from regard.serve.schemas import FileSchema
 from regard.serve.served_models import ServedModel
