@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.data.reading.columns import Columns, find_columns
-from regard.data.reading.json_lines import JsonPairs, find_keys
 from regard.data.reading.lines import raise_bad_lines, read_text
 from regard.data.reading.media import MediaFile, Medium, show_names
-from regard.data.reading.media_table import check_exist, resolve
-from regard.data.reading.pair_format import PairFormat, Row
+from regard.data.reading.media_table import check_exist, only_column, resolve
+from regard.data.reading.pair_format import Row
 from regard.data.reading.pair_reader import BY_SUFFIX, recognize
 from regard.data.reading.pair_tables import TablePairs
 
@@ -30,7 +27,7 @@ def table_rows(path: str, column: str | None, medium: Medium) -> list[tuple[int,
     first = layout.first(text, 1)
     if first is None or (isinstance(layout, TablePairs) and _is_list(first, medium)):
         return None
-    layout = _choose(layout, path, first, column or _find(path, first, medium), medium)
+    layout = only_column(layout, path, first, column or _find(path, first, medium), medium)
     block = layout.parse([text], 1)
     raise_bad_lines(path, block.problems)
     files = {
@@ -56,18 +53,4 @@ def _find(path: str, first: Row, medium: Medium) -> str:
     raise UserError(
         f"{path}: expected a column of {medium.name} files, found {show_names(names)}",
         help="choose it with --source-column",
-    )
-
-
-def _choose(layout: PairFormat, path: str, first: Row, column: str, medium: Medium) -> PairFormat:
-    """Return the layout with only this column."""
-    if isinstance(layout, JsonPairs):
-        keys = find_keys(column, first[1])
-        return replace(layout, source=keys, target=keys)
-    assert isinstance(layout, TablePairs)
-    indices, named = find_columns(path, first[0], "source", column, first[1])
-    header = named or any(medium.names(name.strip()) for name in first[1])
-    columns = Columns(indices, indices, header, True)
-    return replace(
-        layout, columns=columns, header=first[0] if header else 0, expected=columns.needed
     )

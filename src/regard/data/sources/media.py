@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.core.errors import UserError
@@ -14,7 +14,7 @@ from regard.data.reading.image_arrays import is_npz, read_npz
 from regard.data.reading.image_files import IMAGES
 from regard.data.reading.media import Medium, Prepare, show_names
 from regard.data.reading.media_folder import folder_medium, read_folder
-from regard.data.reading.media_table import file_medium, hint, read_table
+from regard.data.reading.media_table import file_column, file_medium, hint, read_table
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.sound_files import SOUNDS
 from regard.data.reading.speakers import with_speakers
@@ -53,6 +53,8 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
         _check_no_splits(spec)
         arrays = read_npz(spec.data, spec.source_column, spec.target_column)
         return _converted(arrays, targets)
+    names = spec.source_column, spec.target_column
+    spec = replace(spec, source_column=file_column(spec.data, names, MEDIA))
     medium = file_medium(spec.data, (spec.source_column, spec.target_column), MEDIA)
     if medium is None:
         return None
@@ -82,7 +84,8 @@ def _medium_of(spec: DataSpec, path: str) -> Medium | None:
     if found := next((one for one in MEDIA if one.recognizes(path)), None):
         return found
     try:
-        return file_medium(path, (spec.source_column, spec.target_column), MEDIA)
+        names = spec.source_column, spec.target_column
+        return file_medium(path, (file_column(path, names, MEDIA), names[1]), MEDIA)
     except UserError:
         return None  # the actual reader raises the error again
 
