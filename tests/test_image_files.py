@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 
 from regard.core.errors import UserError
 from regard.data.reading.image_files import IMAGES, read_image
-from regard.data.reading.images import decode_image
+from regard.data.reading.pillow_images import decode_image
 
 GRAY, COLORS = draw(1, 0), draw(1, 0, channels=3)
 SIDE = 100_000

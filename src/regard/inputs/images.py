@@ -24,16 +24,14 @@ from regard.data.reading.image_media import MEDIA
 from regard.data.reading.images import (
     MAX_SIDE,
     Image,
-    convert,
-    decode_image,
     from_array,
-    open_image,
     show_channels,
     show_shape,
     show_size,
 )
 from regard.data.reading.media import show_names
 from regard.data.reading.media_table import locate
+from regard.data.reading.pillow_images import convert, decode_image, open_image
 from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
 from regard.inputs.media_files import media_sources
 

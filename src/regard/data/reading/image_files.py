@@ -8,9 +8,10 @@ from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.core.formatting import size
-from regard.data.reading.images import SUFFIXES, Image, decode_image, from_object
+from regard.data.reading.images import Image
 from regard.data.reading.lines import missing_file, readable_os_errors
 from regard.data.reading.media import Medium
+from regard.data.reading.pillow_images import SUFFIXES, decode_image, from_object
 
 BLOCK = 1 << 20  # bytes read at once
 MAX_FILE = 256 * 1024**2  # bytes of an image file
