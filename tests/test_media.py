@@ -137,7 +137,9 @@ def test_bad_files_are_listed_with_table_line_and_reason(tmp_path: Path) -> None
     assert lines[1].startswith(f"{path} line 6: {tmp_path}/i/x.png: expected an image")
     assert lines[1].endswith("found text")
     assert lines[2] == f"{path} line 7: {tmp_path}/i: expected an image, found a folder"
-    assert lines[3].startswith("help: ")
+    assert lines[3] == "help: copy or export the image again"
+    assert lines[4] == "help: convert the file, or remove it from the data"
+    assert lines[5].startswith("help: name a file; ") and len(lines) == 6
 
 
 def test_empty_names_are_errors(tmp_path: Path) -> None:

@@ -22,13 +22,18 @@ def read_image(path: str, changes: Counter[str] | None = None) -> Image:
     if not Path(path).exists():
         raise UserError(missing_file(path))
     if Path(path).is_dir():
-        raise UserError(f"{path}: expected an image, found a folder")
+        raise UserError(
+            f"{path}: expected an image, found a folder",
+            help="name a file; `regard predict RUN --input FOLDER` reads all files of a folder",
+        )
     data = bytearray()
     with readable_os_errors(path), open(path, "rb") as stream:
         while len(data) <= MAX_FILE and (block := stream.read(BLOCK)):
             data += block
     if len(data) > MAX_FILE:
-        raise UserError(f"{path}: expected an image of at most {size(MAX_FILE)}")
+        raise UserError(
+            f"{path}: expected an image of at most {size(MAX_FILE)}", help="scale the image down"
+        )
     return decode_image(bytes(data), path, changes)
 
 

@@ -18,6 +18,7 @@ from regard.data.reading.image_media import FORMATS, check_media
 from regard.data.reading.images import MAX_PIXELS, Image, as_bytes, check_size, from_array
 
 PIXELS = re.compile(r"\((\d+) pixels\)")  # in errors of Pillow
+AGAIN = "copy or export the image again"
 INSTALL = "pip install 'regard[image]'"
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"})
 SUFFIXES |= {".pgm", ".pbm"}
@@ -25,6 +26,7 @@ BY_SUFFIX = {
     **{".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"},
     **{".pgm": "PPM", ".pbm": "PPM"},
 }
+REDUCED = "16-bit images reduced to 8 bits"
 GRAYSCALE = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")  # modes of Pillow
 
 
@@ -34,7 +36,7 @@ def from_object(value: Any, name: str) -> Image | None:
         return value
     if hasattr(value, "getexif") and hasattr(value, "mode"):  # Pillow, which is not imported
         found: Counter[str] = Counter()
-        pixels = _pixels(value, found)
+        pixels = _pixels(value, name, found)
         check_size(name, *pixels.shape[:2])
         return Image(pixels, name, tuple(found))
     if not hasattr(value, "__array__"):
@@ -57,13 +59,13 @@ def decode_image(
         opened = open_image(data, name, media)
         _count_mislabeled(opened.format, name, found)
         try:
-            pixels = _pixels(opened, found)
-        except MemoryError:
+            pixels = _pixels(opened, name, found)
+        except (MemoryError, UserError):
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error
             raise UserError(
                 f"{name}: corrupted or truncated {opened.format} file: {error}",
-                help="copy or export the image again",
+                help=AGAIN,
             ) from None
     if changes is not None:
         changes.update(found)
@@ -77,7 +79,7 @@ def open_image(data: bytes, name: str, media: str | None = None) -> Any:
     """
     pillow = import_pillow(name)
     if not data:
-        raise UserError(f"{name}: the file is empty: expected an image")
+        raise UserError(f"{name}: the file is empty: expected an image", help=AGAIN)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -127,10 +129,11 @@ def _count_mislabeled(found: str, name: str, changes: Counter[str]) -> None:
         changes[f"images named {suffix}, read as {found}"] += 1
 
 
-def _pixels(opened: Any, changes: Counter[str]) -> np.ndarray:
+def _pixels(opened: Any, name: str, changes: Counter[str]) -> np.ndarray:
     """Return the pixels (H, W, C) of an opened image, as grayscale or RGB."""
     from PIL import ImageOps
 
+    stored = _stored_mode(opened)
     if getattr(opened, "n_frames", 1) > 1:
         changes["animated or multi-page images, only the first frame read"] += 1
         opened.seek(0)
@@ -139,10 +142,12 @@ def _pixels(opened: Any, changes: Counter[str]) -> np.ndarray:
     mode = opened.mode
     opened = ImageOps.exif_transpose(opened)
     if mode in GRAYSCALE[2:]:
-        return _scale_down(np.asarray(opened), mode, changes)
+        return _scale_down(np.asarray(opened), name, changes)
+    if ";16" in stored:
+        changes[REDUCED] += 1
     if mode in ("LA", "La", "RGBA", "RGBa", "PA") or "transparency" in opened.info:
         changes["images with transparency, placed on a white background"] += 1
-        gray = mode in ("LA", "La")
+        gray = mode in ("1", "L", "LA", "La") or stored.startswith("LA")
         opened = opened.convert("RGBA")
         background = _white(opened.size)
         background.alpha_composite(opened)
@@ -159,6 +164,21 @@ def _pixels(opened: Any, changes: Counter[str]) -> np.ndarray:
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
+def _stored_mode(opened: Any) -> str:
+    """Return the mode in which the file of an image stores its pixels, such as `RGB;16B`.
+
+    Pillow reads 16 bits per color as 8, and 16-bit grayscale with transparency as RGBA. Pixels must
+    not be decoded yet. Empty: unknown.
+    """
+    tiles = getattr(opened, "tile", ())
+    if not tiles:
+        return ""
+    decoder, options = tiles[0][0], tiles[0][3]
+    mode, *others = (options,) if isinstance(options, str) else options or ("",)
+    is_wide = decoder.startswith("ppm") and any(largest > 255 for largest in others)
+    return f"{mode};16B" if is_wide else str(mode)
+
+
 def _white(size: tuple[int, int]) -> Any:
     """Return a white, opaque RGBA image of Pillow."""
     from PIL import Image as pillow
@@ -166,13 +186,17 @@ def _white(size: tuple[int, int]) -> Any:
     return pillow.new("RGBA", size, (255, 255, 255, 255))
 
 
-def _scale_down(values: np.ndarray, mode: str, changes: Counter[str]) -> np.ndarray:
+def _scale_down(values: np.ndarray, name: str, changes: Counter[str]) -> np.ndarray:
     """Return grayscale values of more than 8 bits as uint8 (H, W, 1): the upper 8 of 16 bits."""
-    if mode == "F":
-        return as_bytes(values, "float image")[..., None]
-    if values.max(initial=0) > 0xFFFF or values.min(initial=0) < 0:
-        raise ValueError(f"expected values of at most 16 bits, found {values.max()}")
-    changes["16-bit images reduced to 8 bits"] += 1
+    if values.dtype.kind == "f":
+        return as_bytes(values, name)[..., None]
+    low, high = values.min(initial=0), values.max(initial=0)
+    if low < 0 or high > 0xFFFF:
+        raise UserError(
+            f"{name}: expected integers from 0 to 65,535 (16 bits), found {low} to {high}",
+            help="convert the image to 8 or 16 bits",
+        )
+    changes[REDUCED] += 1
     return (values >> 8).astype(np.uint8)[..., None]
 
 
