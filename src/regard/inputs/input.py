@@ -125,10 +125,13 @@ class Input(ABC):
         """
         return text
 
-    def read_file(self, path: str, column: str | None = None) -> "NamedSources | None":
+    def read_file(
+        self, path: str, column: str | None = None, trained: str | None = None
+    ) -> "NamedSources | None":
         """Return the sources in a file or folder; None if each line of the file is a source.
 
-        column: name of the array or column, if the user or the training data chose one.
+        column: name of the array or column, if the user chose one. trained: that of the training
+        data, if it names one.
         """
         return None
 

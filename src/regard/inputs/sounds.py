@@ -116,9 +116,11 @@ class SoundInput(Input):
     def locate(self, text: str, input: str) -> str:
         return str(locate(text, input))
 
-    def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
+    def read_file(
+        self, path: str, column: str | None = None, trained: str | None = None
+    ) -> NamedSources | None:
         """Return the sounds of a folder, a table, or a sound file."""
-        return media_sources(path, column, SOUNDS, self.parse)
+        return media_sources(path, column or trained, SOUNDS, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
         return sound_stats(train, dev)

@@ -73,7 +73,7 @@ class PlainDisplay(Display):
         """Return the fields of the progress line."""
         parts = [f"step {record.step}", f"epoch {record.epoch:.1f}", f"loss {record.loss:.3f}"]
         if speed:
-            parts.append(f"{speed:,.0f} tokens/s")
+            parts.append(f"{speed:,.0f} positions/s")
         parts.append(f"padding {100 * record.padding:.0f} %")
         if self.last_score:
             parts.append(self.last_score)
