@@ -189,7 +189,7 @@ def test_in_a_terminal_there_is_a_line_that_moves(
     wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     for words, last in ((("--steps", "20"), "next: "), ((*wild, "--steps", "9"), "error: ")):
         shown = in_terminal(["train", "words.tsv", *tiny, *words], monkeypatch)
-        assert "positions/s" in shown or "loss " in shown
+        assert "tokens/s" in shown or "loss " in shown
         assert "padding " in shown and " left" in shown and "%" in shown
         hidden, back = shown.rindex("\x1b[?25l"), shown.rindex("\x1b[?25h")
         assert hidden < back < shown.rindex(last)
