@@ -113,7 +113,11 @@ class ImageInput(Input):
         return str(locate(text, input))
 
     def read_file(
-        self, path: str, column: str | None = None, trained: str | None = None
+        self,
+        path: str,
+        column: str | None = None,
+        trained: str | None = None,
+        speakers: str | None = None,
     ) -> NamedSources | None:
         """Return the images of a folder, an NPZ or IDX file, a table, or an image file."""
         if is_npz(path) or is_idx(path):

@@ -59,4 +59,4 @@ def _table(
 
     files = count_noun(len({name for _, name in rows}), "file")
     notes = [f"{medium.name}s: {files}, paths relative to the folder of the {what}"]
-    return NamedSources([name for _, name in rows], read, notes)
+    return NamedSources([name for _, name in rows], read, notes, lines)

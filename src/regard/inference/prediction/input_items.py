@@ -68,7 +68,7 @@ def read_named(
         return None
     spec = trained_columns(DataSpec(input, source_column=columns[0]), predictor.folder)
     source: Input = predictor.task.source
-    return source.read_file(input, columns[0], spec.source_column)
+    return source.read_file(input, columns[0], spec.source_column, spec.speaker_column)
 
 
 def named_items(found: NamedSources, quiet: bool) -> Iterator[InputItem]:
