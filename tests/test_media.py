@@ -1,8 +1,10 @@
 """Sources in files: tables with a file column, and folders by class."""
 
 import errno
+import io
 import json
 import os
+import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from pictures import by_class, draw, write
 from regard.config.load import load_config
 from regard.core.errors import UserError
 from regard.data.reading.images import Image
+from regard.data.reading.media_table import file_medium
 from regard.data.reading.read import Pairs
+from regard.data.sources.media import MEDIA
 from regard.data.sources.open import DataSpec
 
 
@@ -241,3 +245,28 @@ def test_unreadable_files_and_folders(tmp_path: Path, monkeypatch: pytest.Monkey
     denied.add(str(folder / "dog"))
     with pytest.raises(UserError, match=r"dog: cannot read: Permission denied"):
         read("classify", folder)
+
+
+def test_files_are_recognized_by_content_if_they_have_no_suffix(tmp_path: Path) -> None:
+    table = tmp_path / "t.tsv"
+    for number in range(4):
+        (tmp_path / f"s{number}").write_bytes(wav_bytes())
+        (tmp_path / f"{number}.m4a").write_bytes(b"\0\0\0 ftypM4A " + bytes(40))
+    table.write_text("file\tlabel\n" + "".join(f"s{n}\t{'ab'[n % 2]}\n" for n in range(4)))
+    found = file_medium(str(table), ("file", "label"), MEDIA)
+    assert found is not None and found.name == "sound"
+    table.write_text("file\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
+    with pytest.raises(UserError, match="expected images or sounds, found 0.m4a, 1.m4a"):
+        file_medium(str(table), ("file", "label"), MEDIA)
+    table.write_text("text\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
+    assert file_medium(str(table), (None, None), MEDIA) is None
+
+
+def wav_bytes() -> bytes:
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(np.arange(2000, dtype=np.int16).tobytes())
+    return stream.getvalue()

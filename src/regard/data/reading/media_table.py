@@ -22,6 +22,7 @@ from regard.data.reading.media import (
     Prepare,
     raise_errors,
     read_files,
+    show_names,
 )
 from regard.data.reading.pair_format import Names, PairFormat, Row
 from regard.data.reading.pair_reader import recognize
@@ -46,7 +47,30 @@ def file_medium(path: str, names: Names, media: Sequence[Medium]) -> Medium | No
             like = [value for value in like if names[0] and resolve(path, value).is_file()]
         if _are_most(len(like), values):
             return medium
-    return None
+    return _medium_by_content(path, header, values, media)
+
+
+def _medium_by_content(
+    path: str, header: str, values: Sequence[str], media: Sequence[Medium]
+) -> Medium | None:
+    """Return the medium of existing files without a suffix in a column with a known header.
+
+    Raise UserError if they are files of no medium.
+    """
+    found = [str(resolve(path, value)) for value in values]
+    files = [file for file in found if os.path.isfile(file)]
+    fitting = [medium for medium in media if medium.names(header)]
+    if not fitting or not _are_most(len(files), values):
+        return None
+    for medium in fitting:
+        if _are_most(sum(map(medium.recognizes, files)), files):
+            return medium
+    kinds = " or ".join(f"{medium.name}s" for medium in fitting)
+    raise UserError(
+        f"{path}: column {header!r} names files of another kind: expected {kinds}, found "
+        f"{show_names(values)}",
+        help="convert the files; if the names themselves are the texts, rename the column",
+    )
 
 
 def peek_sources(path: str, names: Names) -> tuple[str, list[str]]:
