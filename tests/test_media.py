@@ -256,7 +256,7 @@ def test_files_are_recognized_by_content_if_they_have_no_suffix(tmp_path: Path) 
     found = file_medium(str(table), ("file", "label"), MEDIA)
     assert found is not None and found.name == "sound"
     table.write_text("file\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
-    with pytest.raises(UserError, match="expected images or sounds, found 0.m4a, 1.m4a"):
+    with pytest.raises(UserError, match=r"expected images or sounds, found 0\.m4a, 1\.m4a"):
         file_medium(str(table), ("file", "label"), MEDIA)
     table.write_text("text\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
     assert file_medium(str(table), (None, None), MEDIA) is None
