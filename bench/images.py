@@ -63,13 +63,16 @@ def train(words: list[str], options: list[str], metric: str) -> Cell:
 
 
 def logistic(data: Path) -> float:
-    """Return the dev accuracy of scikit-learn's logistic regression on standardized pixels."""
+    """Return the dev accuracy of scikit-learn's logistic regression on standardized pixels.
+
+    With its default of 100 iterations: after 208 it has converged, and is 0.6 points worse.
+    """
     from sklearn.linear_model import LogisticRegression
 
     parts = [np.load(data / "mnist10k" / f"{part}.npz") for part in ("train", "dev")]
     x, other = (part["images"].reshape(len(part["images"]), -1).astype(float) for part in parts)
     mean, std = x.mean(), x.std()
-    model = LogisticRegression(max_iter=300).fit((x - mean) / std, parts[0]["labels"])
+    model = LogisticRegression().fit((x - mean) / std, parts[0]["labels"])
     return 100 * float(model.score((other - mean) / std, parts[1]["labels"]))
 
 

@@ -34,7 +34,7 @@ SYSTEMS: dict[str, list[str]] = {
     "ctc, no decoder": ["--set", "model.decoder.kind=none"],
     "ctc, Transformer": [
         *("--set", "model.decoder.kind=none", "--set", "model.encoder.kind=transformer"),
-        *("--set", "model.encoder.layers=4", "--set", "model.encoder.width=192"),
+        *("--set", "model.encoder.layers=4", "--set", "model.encoder.width=128"),
     ],
     "cmlm": ["--recipe", "nat-cmlm"],
 }

@@ -66,6 +66,8 @@ def test_inputs_without_lines(command: Command, classifier: Path) -> None:
             f"{name} image 1\tcat",
             f"{name} image 2\tdog",
         ]
+    said = command("predict", classifier, "--input", "a.npz", "--source-column", "image")
+    assert said.code == 2 and "a.npz: no array `image`: found images" in said.err
     assert lines(command("predict", classifier, "--input", "new/cat/1.png")) == expected[1:2]
 
 
@@ -78,9 +80,17 @@ def test_lists_of_files(command: Command, classifier: Path) -> None:
     assert lines(said) == ["new/cat/0.png\tcat"]
     Path("new/bad.txt").write_text("cat/0.png\nnew/cat/0.png\n")
     said = command("predict", classifier, "--input", "new/bad.txt")
-    assert said.code == 2 and said.out == "cat/0.png\tcat\n"
+    assert said.code == 2 and not said.out
     assert "new/bad.txt line 2: new/new/cat/0.png: no such file" in said.err
     assert "new/cat/0.png exists relative to the current folder" in said.err
+    Path("new/bad.txt").write_text("cat/0.png\n\nno.png\ncat\ndog/1.png\n")
+    said = command("predict", classifier, "--input", "new/bad.txt")
+    assert said.code == 2 and not said.out
+    assert said.err.splitlines()[-4:-1] == [
+        "error: new/bad.txt line 2: expected the name of a file, found nothing",
+        "new/bad.txt line 3: new/no.png: no such file",
+        "new/bad.txt line 4: new/cat: expected a file, found a folder",
+    ]
 
 
 def test_evaluate_every_format(command: Command, classifier: Path) -> None:

@@ -99,3 +99,24 @@ def test_numbers_of_sounds(command: Command) -> None:
     assert said.code == 0, said.err
     value = float(command("predict", "run", "0.wav").out.split("\t")[1])
     assert math.isfinite(value)
+
+
+def test_predictions_for_a_table_know_its_speakers(command: Command) -> None:
+    """As evaluation does: features are normalized by the mean over the speaker's recordings."""
+    table = corpora.spoken(Path(), 24)
+    rows = table.read_text().splitlines()
+    voices = ["speaker", *(f"s{n % 3}" for n in range(24))]
+    spoken = Path("spoken.tsv")
+    spoken.write_text("".join(f"{a}\t{b}\n" for a, b in zip(rows, voices, strict=True)))
+    words = ("--task", "classify", *corpora.SPOKEN, "--speaker-column", "speaker", *SMALL)
+    said = command("train", spoken, "--dev", spoken, *words, "--steps", "12", "--out", "run")
+    assert said.code == 0, said.err
+    found = json.loads(command("evaluate", "run", spoken, "--json").out)["metrics"]["accuracy"]
+    said = command("predict", "run", "--input", spoken)
+    assert "3 speakers (--speaker-column speaker of the training data)" in said.err
+    labels = [row.split("\t")[1] for row in rows[1:]]
+    predicted = [line.split("\t")[1] for line in said.out.splitlines()]
+    right = sum(a == b for a, b in zip(labels, predicted, strict=True))
+    assert found == pytest.approx(100 * right / 24)
+    said = command("predict", "run", "--input", table)
+    assert said.code == 0 and "unknown speakers" in said.err

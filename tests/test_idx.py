@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pictures import CODES, idx, write_idx
+from pictures import CODES, draw, idx, write_idx
 
 from regard.config.load import load_config
 from regard.core.errors import UserError
@@ -19,8 +19,8 @@ PIXELS = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 LABELS = np.array([7, 2, 7], np.uint8)
 
 
-def read(task: str, **files: Any) -> Pairs:
-    found: Pairs = load_config(None, [f"task.kind={task}"]).task.read(DataSpec(**files))
+def read(task: str, *settings: str, **files: Any) -> Pairs:
+    found: Pairs = load_config(None, [f"task.kind={task}", *settings]).task.read(DataSpec(**files))
     return found
 
 
@@ -118,10 +118,62 @@ def test_npz_targets(tmp_path: Path) -> None:
     path = npz(tmp_path / "b.npz", images=PIXELS, labels=[[0, 1, 1], [0, 0, 0], [1, 0, 0]])
     found = read("classify", data=path)
     assert [pair.target for pair in found.pairs] == [("1", "2"), (), ("0",)]
-    assert "3 values per target: names of labels, or 0 and 1 per label" in found.notes
+    assert "3 values per target, read as 0 and 1 per label" in found.notes
     path = npz(tmp_path / "c.npz", x_train=PIXELS, y_train=np.array([b"u", b"v", b"u"]))
     found = read("classify", data=path, source_column="x_train", target_column="y_train")
     assert [pair.target for pair in found.pairs] == [("u",), ("v",), ("u",)]
+
+
+def test_several_values_are_names_or_indicators_in_all_rows(tmp_path: Path) -> None:
+    path = npz(tmp_path / "a.npz", images=PIXELS, labels=[[0, 1], [1, 1], [2, 1]])
+    found = read("classify", data=path)
+    assert [pair.target for pair in found.pairs] == [("0", "1"), ("1",), ("2", "1")]
+    assert "2 values per target, read as names of labels" in found.notes
+
+
+def test_conversions_of_arrays_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ("task.source.size=8,8", "task.source.channels=3")
+    npz_file = {"data": npz(tmp_path / "a.npz", images=PIXELS, labels=LABELS)}
+    names = write_idx(tmp_path / "x", PIXELS), write_idx(tmp_path / "y", LABELS)
+    for files in (npz_file, {"source": names[0], "target": names[1]}):
+        found = read("classify", *settings, **files)
+        assert {pair.source.shape for pair in found.pairs} == {(8, 8, 3)}
+        assert found.notes[-2:] == ["images converted to RGB: 3", "images resized to 8x8: 3"]
+    monkeypatch.setenv("REGARD_MEMORY", "9")  # 288 bytes of images
+    with pytest.raises(UserError, match="the first 2 of 3 images take 384 bytes of memory"):
+        read("classify", *settings, **npz_file)
+
+
+def corrupt(data: bytearray, change: str) -> bytes:
+    """Return the bytes of an NPZ file with corrupted data, or other fields in its headers."""
+    if change == "data":
+        start = data.find(b"images.npy") + 40
+        data[start : start + 40] = bytes(255 - byte for byte in data[start : start + 40])
+        return bytes(data)
+    value, offset = (1, 6) if change == "encrypted" else (99, 8)
+    for signature, at in ((b"PK\3\4", offset), (b"PK\1\2", offset + 2)):
+        found = data.find(signature)
+        while found >= 0:
+            data[found + at] = value
+            found = data.find(signature, found + 1)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data", "corrupted or truncated NPZ file"),
+        ("encrypted", "NPZ file that is not supported: File 'images.npy' is encrypted"),
+        ("compression", "NPZ file that is not supported: That compression method"),
+    ],
+)
+def test_npz_files_that_cannot_be_read(tmp_path: Path, change: str, message: str) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, images=draw(0, 0, (40, 40))[None], labels=[1])
+    path.write_bytes(corrupt(bytearray(path.read_bytes()), change))
+    with pytest.raises(UserError) as error:
+        read("classify", data=str(path))
+    assert message in str(error.value) and "help: copy it again" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +182,9 @@ def test_npz_targets(tmp_path: Path) -> None:
         ({"images": PIXELS, "labels": ["a", "b", "c"]}, "regress", "a.npz image 1: expected num"),
         ({"images": PIXELS, "labels": [1, 2, np.nan]}, "regress", "a.npz image 3: expected num"),
         ({"images": PIXELS, "labels": ["a", " ", "c"]}, "classify", "a.npz image 2: expected lab"),
+        ({"images": PIXELS, "labels": [1, np.nan, 2]}, "classify", "a.npz image 2: expected lab"),
+        ({"images": PIXELS, "labels": [[1, 2], [3, np.inf], [1, 2]]}, "classify", "npz image 2: "),
+        ({"images": PIXELS, "labels": np.zeros((3, 2, 2))}, "classify", "(N, K), found (3, 2, 2)"),
         ({"images": PIXELS, "labels": 3}, "classify", "but labels has one value"),
         ({"images": PIXELS, "labels": [1, 2]}, "classify", "but labels has 2 entries"),
         ({"x_train": PIXELS, "y_train": [1]}, "classify", "no array `images`: found x_train, y_tr"),

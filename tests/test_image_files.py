@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 
 from regard.core.errors import UserError
 from regard.data.reading.image_files import IMAGES, read_image
-from regard.data.reading.images import decode_image
+from regard.data.reading.pillow_images import decode_image
 
 GRAY, COLORS = draw(1, 0), draw(1, 0, channels=3)
 SIDE = 100_000
@@ -79,7 +79,7 @@ def test_every_truncation_is_an_error_of_its_file(tmp_path: Path) -> None:
         for end in {0, 1, 4, 10, len(data) // 2}:
             with pytest.raises(UserError, match=f"a.{kind}: ") as error:
                 decode_image(data[:end], f"a.{kind}")
-            assert error.value.help or not end
+            assert error.value.help
 
 
 def test_random_bytes_never_crash() -> None:
@@ -112,7 +112,7 @@ def test_files_that_are_no_images(tmp_path: Path, content: bytes, message: str) 
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
         read_image(str(path))
-    assert message in str(error.value)
+    assert message in str(error.value) and error.value.help
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
@@ -176,6 +176,54 @@ def test_conversions() -> None:
         image = decode_image(data, "a", found)
         np.testing.assert_allclose(image.pixels, np.asarray(pixels), atol=1)
         assert [*found] == changes and image.changes == tuple(changes)
+
+
+def wide_png(color: int, channels: int) -> bytes:
+    """Return a PNG of 2 x 2 pixels with 16 bits per channel, which are 0x80FF."""
+    header = struct.pack(">IIBBBBB", 2, 2, 16, color, 0, 0, 0)
+    rows = (b"\0" + b"\x80\xff" * 2 * channels) * 2
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("data", "channels", "value"),
+    [
+        (wide_png(2, 3), 3, 0x80),
+        (wide_png(4, 2), 1, 191),  # half black on white
+        (b"P6 2 2 65535\n" + b"\x80\xff" * 12, 3, 0x80),
+        (b"P3 2 2 65535\n" + b"32896 " * 12, 3, 0x80),
+    ],
+)
+def test_16_bits_per_channel_are_counted(data: bytes, channels: int, value: int) -> None:
+    found: Counter[str] = Counter()
+    image = decode_image(data, "a", found)
+    assert image.shape == (2, 2, channels) and found["16-bit images reduced to 8 bits"] == 1
+    np.testing.assert_allclose(image.pixels, value, atol=1)
+
+
+def test_a_transparent_gray_stays_gray() -> None:
+    pixels = np.array([[0, 7], [7, 200]], np.uint8)
+    for image in (Pillow.fromarray(pixels), Pillow.fromarray(pixels > 99)):
+        found = decode_image(save(image, "PNG", transparency=0), "a")
+        assert found.shape == (2, 2, 1)
+        assert found.pixels[0, 0, 0] == 255
+        assert found.changes == ("images with transparency, placed on a white background",)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        (np.array([[0, 300]], np.float32), "a.tif: expected floats from 0 to 1, found 0 to 300"),
+        (np.array([[0, 70_000]], np.int32), "a.tif: expected integers from 0 to 65,535"),
+        (np.array([[-4, 7]], np.int32), "found -4 to 7"),
+    ],
+)
+def test_values_beyond_16_bits(pixels: np.ndarray, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        decode_image(save(Pillow.fromarray(pixels), "TIFF"), "a.tif")
+    assert message in str(error.value) and "corrupted" not in str(error.value)
+    assert error.value.help
 
 
 def test_mislabeled_files_are_counted(tmp_path: Path) -> None:

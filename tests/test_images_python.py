@@ -110,6 +110,17 @@ def test_bad_images_for_a_model(model: regard.Classifier, images: Any, message: 
     assert message in str(error.value)
 
 
+def test_one_image_is_no_array_of_images() -> None:
+    settings = {"task.source.size": [8, 8], "task.source.channels": 3}
+    model = regard.Classifier(steps=1, seed=1, settings=settings).fit(IMAGES, LABELS)
+    for image in (draw(0, 0, (16, 16), 3), draw(0, 0, (16, 16))[..., None], COLORS[0]):
+        with pytest.raises(UserError, match=r"expected an array of images \(N, H, W, C\), found"):
+            model.predict(image)
+        assert len(model.predict([image])) == 1
+    assert len(model.predict(IMAGES[:5])) == 5
+    assert len(model.predict(np.zeros((4, 16, 16), np.uint8))) == 4
+
+
 def test_images_for_a_model_of_texts() -> None:
     model = regard.Classifier(steps=1).fit(["a b", "c d", "a e", "c f"], ["x", "y", "x", "y"])
     with pytest.raises(UserError, match="expected texts as in training, found images"):

@@ -1,8 +1,10 @@
 """Sources in files: tables with a file column, and folders by class."""
 
 import errno
+import io
 import json
 import os
+import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from pictures import by_class, draw, write
 from regard.config.load import load_config
 from regard.core.errors import UserError
 from regard.data.reading.images import Image
+from regard.data.reading.media_table import file_medium
 from regard.data.reading.read import Pairs
+from regard.data.sources.media import MEDIA
 from regard.data.sources.open import DataSpec
 
 
@@ -43,6 +47,25 @@ def test_a_header_names_a_file_column(tmp_path: Path, header: str) -> None:
     assert "images: 4 files, paths relative to the folder of the table" in found.notes
 
 
+@pytest.mark.parametrize("other", ["species", "label"])
+@pytest.mark.parametrize("column", [None, "1", "photo"])
+def test_a_file_header_is_enough(tmp_path: Path, other: str, column: str | None) -> None:
+    rows = [f"i/{i}.png\t{'ab'[i % 2]}" for i in range(4)]
+    path = table(tmp_path / "t.tsv", [f"photo\t{other}", *rows])
+    found = read("classify", path, source_column=column)
+    assert [pair.line for pair in found.pairs] == [2, 3, 4, 5]
+    assert all(isinstance(pair.source, Image) for pair in found.pairs)
+    records = [{"species": i % 2, "photo": f"i/{i}.png"} for i in range(4)]
+    path = table(tmp_path / "t.jsonl", [json.dumps(one) for one in records])
+    found = read("regress", path, target_column="species")
+    assert [pair.target for pair in found.pairs] == [(0,), (1,), (0,), (1,)]
+
+
+def test_words_that_are_also_headers_stay_texts(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.tsv", ["image\timage", "photo\tphoto", "sound\tson"])
+    assert [pair.source for pair in read("transduce", path).pairs] == ["image", "photo", "sound"]
+
+
 def test_a_chosen_column_of_existing_files(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", [f"{i * 0.5},i/{i}.png,x" for i in range(4)])
     found = read("regress", path, source_column="2", target_column="1")
@@ -62,9 +85,9 @@ def test_texts_like_paths_stay_texts(tmp_path: Path) -> None:
 
 def test_names_of_files_without_a_header_are_texts_with_a_note(tmp_path: Path) -> None:
     rows = [f"i/{i}.png\t{'ab'[i % 2]}" for i in range(4)]
-    for task in ("classify", "transduce"):
-        found = read(task, table(tmp_path / "t.tsv", rows))
-        assert found.pairs[0].source == "i/0.png"
+    for task, header in (("classify", []), ("transduce", []), ("transduce", ["scan\tname"])):
+        found = read(task, table(tmp_path / "t.tsv", [*header, *rows]))
+        assert found.pairs[len(header)].source == "i/0.png"
         assert "--source-column COLUMN reads the files" in found.notes[-1]
 
 
@@ -118,7 +141,9 @@ def test_bad_files_are_listed_with_table_line_and_reason(tmp_path: Path) -> None
     assert lines[1].startswith(f"{path} line 6: {tmp_path}/i/x.png: expected an image")
     assert lines[1].endswith("found text")
     assert lines[2] == f"{path} line 7: {tmp_path}/i: expected an image, found a folder"
-    assert lines[3].startswith("help: ")
+    assert lines[3] == "help: copy or export the image again"
+    assert lines[4] == "help: convert the file, or remove it from the data"
+    assert lines[5].startswith("help: name a file; ") and len(lines) == 6
 
 
 def test_empty_names_are_errors(tmp_path: Path) -> None:
@@ -220,3 +245,28 @@ def test_unreadable_files_and_folders(tmp_path: Path, monkeypatch: pytest.Monkey
     denied.add(str(folder / "dog"))
     with pytest.raises(UserError, match=r"dog: cannot read: Permission denied"):
         read("classify", folder)
+
+
+def test_files_are_recognized_by_content_if_they_have_no_suffix(tmp_path: Path) -> None:
+    table = tmp_path / "t.tsv"
+    for number in range(4):
+        (tmp_path / f"s{number}").write_bytes(wav_bytes())
+        (tmp_path / f"{number}.m4a").write_bytes(b"\0\0\0 ftypM4A " + bytes(40))
+    table.write_text("file\tlabel\n" + "".join(f"s{n}\t{'ab'[n % 2]}\n" for n in range(4)))
+    found = file_medium(str(table), ("file", "label"), MEDIA)
+    assert found is not None and found.name == "sound"
+    table.write_text("file\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
+    with pytest.raises(UserError, match=r"expected images or sounds, found 0\.m4a, 1\.m4a"):
+        file_medium(str(table), ("file", "label"), MEDIA)
+    table.write_text("text\tlabel\n" + "".join(f"{n}.m4a\t{'ab'[n % 2]}\n" for n in range(4)))
+    assert file_medium(str(table), (None, None), MEDIA) is None
+
+
+def wav_bytes() -> bytes:
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(np.arange(2000, dtype=np.int16).tobytes())
+    return stream.getvalue()

@@ -12,7 +12,7 @@ from regard.config.load import Config
 from regard.core.argument_names import names_arguments
 from regard.core.errors import UserError, info
 from regard.data.reading.read import Example, Pair
-from regard.estimators.media_rows import media_rows
+from regard.estimators.media_rows import check_array, media_rows
 from regard.estimators.parameters import Parameters
 from regard.estimators.rows import to_rows
 from regard.estimators.sklearn_classes import not_fitted
@@ -45,6 +45,8 @@ class Estimator(Parameters):
 
     def _to_sources(self, X: Any) -> list[Any]:
         """Convert X to a list of sources."""
+        if predictor := getattr(self, "predictor_", None):
+            check_array(X, predictor.task.source)
         return to_rows(X)
 
     def _media(self, rows: list[Any]) -> list[Any] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.data.reading.image_files import IMAGES
 from regard.data.reading.lines import missing_file
 from regard.data.reading.media import MediaFile, Medium, Prepare, change_notes, read_files
 from regard.data.reading.sound_files import SOUNDS
@@ -86,6 +87,21 @@ def _converted(row: Any, number: int, medium: Medium) -> Any:
             f"example {number}: expected {article} {medium.name} as in example 1, found {shown}"
         )
     return found
+
+
+def check_array(X: Any, reader: Input) -> None:
+    """Raise UserError if X is one color image (H, W, C), not an array of images (N, H, W).
+
+    reader: the fitted input, which could convert each row of pixels as an image.
+    """
+    shape, grid = tuple(getattr(X, "shape", ())), reader.shape.grid
+    if IMAGES.name != reader.kind or reader.shape.size != 3 or len(shape) != 3:
+        return
+    if shape[2] in (1, 3) and shape[1:] != grid:
+        raise UserError(
+            f"X: expected an array of images (N, H, W, C), found one image {shape}",
+            help="pass a list with one image: [image]",
+        )
 
 
 def check_kind(sources: Sequence[Any], reader: Input) -> None:

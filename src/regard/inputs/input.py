@@ -6,8 +6,9 @@ an `Input` and a frontend, and add the options of both to the two unions of `reg
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -48,11 +49,15 @@ class InputShape(NamedTuple):
 
 
 class NamedSources(NamedTuple):
-    """Sources in a file or folder that is no text, read one by one. notes: for the user."""
+    """Sources in a file or folder that is no text, read one by one.
+
+    notes: for the user. lines: line of each name in a table; empty for other files.
+    """
 
     names: Sequence[str]
     read: Callable[[str], Any]
     notes: list[str]
+    lines: Mapping[str, int] = MappingProxyType({})
 
 
 class Input(ABC):
@@ -126,10 +131,17 @@ class Input(ABC):
         """
         return text
 
-    def read_file(self, path: str, column: str | None = None) -> "NamedSources | None":
+    def read_file(
+        self,
+        path: str,
+        column: str | None = None,
+        trained: str | None = None,
+        speakers: str | None = None,
+    ) -> "NamedSources | None":
         """Return the sources in a file or folder; None if each line of the file is a source.
 
-        column: name of the array or column, if the user or the training data chose one.
+        column: name of the array or column, if the user chose one. trained: that of the training
+        data, if it names one. speakers: the column of speakers in the training data.
         """
         return None
 

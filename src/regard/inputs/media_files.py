@@ -8,7 +8,7 @@ from regard.core.errors import UserError
 from regard.core.formatting import count_noun
 from regard.data.reading.media import Medium, show_names
 from regard.data.reading.media_folder import split_files
-from regard.data.reading.media_rows import table_rows
+from regard.data.reading.media_rows import list_rows, table_rows
 from regard.data.reading.media_table import resolve
 from regard.inputs.input import NamedSources
 
@@ -16,7 +16,7 @@ from regard.inputs.input import NamedSources
 def media_sources(
     path: str, column: str | None, medium: Medium, parse: Callable[[str], Any]
 ) -> NamedSources | None:
-    """Return the files of a medium in a folder, in a table, or one file; None for others.
+    """Return the files of a medium in a folder, a table or a list, or one file; None for others.
 
     column: of a table. parse: reads a file. Other files in a folder are counted in a note.
     """
@@ -43,21 +43,20 @@ def _folder(folder: str, medium: Medium, parse: Callable[[str], Any]) -> NamedSo
 def _table(
     path: str, column: str | None, medium: Medium, parse: Callable[[str], Any]
 ) -> NamedSources | None:
-    """Return the files that a table names; None for a list of files."""
-    rows = table_rows(path, column, medium)
+    """Return the files that a table or list names; None for standard input and pipes."""
+    rows, what = table_rows(path, column, medium), "table"
+    if rows is None:
+        rows, what = list_rows(path), "list"
     if rows is None:
         return None
     lines = {name: line for line, name in reversed(rows)}
 
     def read(name: str) -> Any:
-        where = f"{path} line {lines[name]}"
-        if not name.strip():
-            raise UserError(f"{where}: expected the name of a file, found nothing")
         try:
             return parse(str(resolve(path, name)))
         except UserError as error:
-            raise error.at(where) from error
+            raise error.at(f"{path} line {lines[name]}") from error
 
     files = count_noun(len({name for _, name in rows}), "file")
-    notes = [f"{medium.name}s: {files}, paths relative to the folder of the table"]
-    return NamedSources([name for _, name in rows], read, notes)
+    notes = [f"{medium.name}s: {files}, paths relative to the folder of the {what}"]
+    return NamedSources([name for _, name in rows], read, notes, lines)

@@ -22,6 +22,7 @@ from regard.inputs.file_size import FileSize
 from regard.inputs.input import Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
 from regard.inputs.media_files import media_sources
+from regard.inputs.table_speakers import with_table_speakers
 from regard.inputs.voices import UnknownVoice, voice_mean
 
 
@@ -100,7 +101,7 @@ class SoundInput(Input):
     def speaker_mean(self, speaker: Speaker) -> np.ndarray:
         """Return the mean (F,) over all recordings of a speaker."""
         if id(speaker) not in self.speakers:
-            mean, _ = statistics(map(self.analyze, speaker.sounds))
+            mean, _ = statistics(map(self.analyze, speaker.recordings()))
             self.speakers[id(speaker)] = (speaker, mean)
         return self.speakers[id(speaker)][1]
 
@@ -117,9 +118,18 @@ class SoundInput(Input):
     def locate(self, text: str, input: str) -> str:
         return str(locate(text, input))
 
-    def read_file(self, path: str, column: str | None = None) -> NamedSources | None:
+    def read_file(
+        self,
+        path: str,
+        column: str | None = None,
+        trained: str | None = None,
+        speakers: str | None = None,
+    ) -> NamedSources | None:
         """Return the sounds of a folder, a table, or a sound file."""
-        return media_sources(path, column, SOUNDS, self.parse)
+        found = media_sources(path, column or trained, SOUNDS, self.parse)
+        if found is None or self.normalize != "speaker":
+            return found
+        return with_table_speakers(found, path, speakers)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
         return sound_stats(train, dev)

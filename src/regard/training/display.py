@@ -73,7 +73,8 @@ class PlainDisplay(Display):
         """Return the fields of the progress line."""
         parts = [f"step {record.step}", f"epoch {record.epoch:.1f}", f"loss {record.loss:.3f}"]
         if speed:
-            parts.append(f"{speed:,.0f} tokens/s")
+            unit = "positions" if run.task.source.media else "tokens"
+            parts.append(f"{speed:,.0f} {unit}/s")
         parts.append(f"padding {100 * record.padding:.0f} %")
         if self.last_score:
             parts.append(self.last_score)

@@ -110,16 +110,18 @@ class IdxFile:
         return to_images(self.read(), self.path, Path(self.path).name)
 
 
-def read_arrays(path: str, column: str | None) -> tuple[list[Image], list[str]]:
+def read_arrays(
+    path: str, column: str | None, trained: str | None = None
+) -> tuple[list[Image], list[str]]:
     """Return the images of an NPZ or IDX file without their targets, and notes.
 
-    column: name of the array in an NPZ file.
+    column: name of the array in an NPZ file, if the user chose one. trained: name of that of the
+    training data, which this file need not have.
     """
     if not is_npz(path):
         return IdxFile(path, images=True).images()
     arrays = NpzArrays(path)
-    known = column if column in arrays.names else None
-    return arrays.images(arrays.find(known, IMAGES))
+    return arrays.images(arrays.find(column, (trained, *IMAGES) if trained else IMAGES))
 
 
 def read_idx(source: str, target: str) -> Pairs:

@@ -49,13 +49,18 @@ def array_pairs(
     path: str, images: list[Image], labels: np.ndarray, names: tuple[str, str], notes: list[str]
 ) -> Pairs:
     """Return each image with its label. names: names of images and labels, for the error."""
+    where = "" if path == names[0] else f"{path}: "
     if not labels.shape or len(labels) != len(images):
         count = f"{len(labels):,} entries" if labels.shape else "one value"
-        where = "" if path == names[0] else f"{path}: "
         raise UserError(
             f"{where}{names[0]} has {len(images):,} images, but {names[1]} has {count}: expected "
             "the same number",
             help="pass the labels of these images",
+        )
+    if labels.ndim > 2:
+        raise UserError(
+            f"{where}{names[1]}: expected labels of shape (N,) or (N, K), found {labels.shape}",
+            help="choose another array with --target-column",
         )
     pairs = [
         Pair(image, to_target(label), number)
@@ -90,14 +95,17 @@ class NpzArrays:
                     for name in archive.namelist()
                     if name.endswith(".npy")
                 ]
-        except (zipfile.BadZipFile, OSError) as error:
+        except Exception as error:  # as in `read`
             raise self._corrupted(error) from None
         if not self.names:
             raise UserError(f"{path}: no arrays: expected `images` and `labels`")
 
     def _corrupted(self, error: Exception) -> UserError:
+        """Return the error for a file that is corrupted, encrypted or of unknown compression."""
+        is_unknown = isinstance(error, RuntimeError)  # also NotImplementedError
+        what = "NPZ file that is not supported" if is_unknown else "corrupted or truncated NPZ file"
         return UserError(
-            f"{self.path}: corrupted or truncated NPZ file: {error}",
+            f"{self.path}: {what}: {error}",
             help="copy it again, or write it again with numpy.savez_compressed",
         )
 
@@ -126,7 +134,7 @@ class NpzArrays:
                     version[0], np.lib.format.read_array_header_2_0
                 )
                 shape, _, kind = read(stream)
-        except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
+        except Exception as error:  # as in `read`
             raise self._corrupted(error) from None
         if kind.hasobject:
             raise UserError(

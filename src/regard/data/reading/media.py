@@ -98,16 +98,21 @@ def read_files(
                 continue
             found[file.path] = source
             memory += source.nbytes
-            if memory > (limit := MAX_MEMORY * memory_limit()):
-                raise UserError(
-                    f"{file.path}: the first {len(found):,} of {count_noun(len(files), 'file')} "
-                    f"take {size(memory)} of memory: expected at most {size(limit)}",
-                    help=f"{medium.reduce}, or raise the limit: REGARD_MEMORY="
-                    f"{2 * memory_limit() // 1024**2}MB",
-                )
+            check_memory(memory, (len(found), len(files)), str(file.path), medium)
     raise_errors(problems, f"bad {medium.name} files")
     notes += change_notes(changes)
     return found
+
+
+def check_memory(memory: int, counts: tuple[int, int], where: str, medium: Medium) -> None:
+    """Raise UserError if sources take too much memory. counts: number so far, and in total."""
+    if memory > (limit := MAX_MEMORY * memory_limit()):
+        raise UserError(
+            f"{where}: the first {counts[0]:,} of {count_noun(counts[1], medium.name)} "
+            f"take {size(memory)} of memory: expected at most {size(limit)}",
+            help=f"{medium.reduce}, or raise the limit: REGARD_MEMORY="
+            f"{2 * memory_limit() // 1024**2}MB",
+        )
 
 
 def change_notes(changes: Counter[str]) -> list[str]:
@@ -116,14 +121,18 @@ def change_notes(changes: Counter[str]) -> list[str]:
 
 
 def raise_errors(errors: Sequence[UserError], what: str) -> None:
-    """Raise one UserError for several, if any, with the first ten. what: plural noun."""
+    """Raise one UserError for several, if any, with the first ten and their helps.
+
+    what: plural noun.
+    """
     if not errors:
         return
     report = [error.message for error in errors[:MAX_SHOWN]]
     if len(errors) > MAX_SHOWN:
         more = len(errors) - MAX_SHOWN
         report.append(f"and {more:,} more; {len(errors):,} {what} in total")
-    raise UserError("\n".join(report), help=errors[0].help)
+    helps = dict.fromkeys(error.help for error in errors[:MAX_SHOWN] if error.help)
+    raise UserError("\n".join(report), help="\nhelp: ".join(helps))
 
 
 def show_names(names: Iterable[str], max_shown: int = 5) -> str:

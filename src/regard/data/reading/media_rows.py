@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.data.reading.columns import Columns, find_columns
-from regard.data.reading.json_lines import JsonPairs, find_keys
-from regard.data.reading.lines import raise_bad_lines, read_text
-from regard.data.reading.media import MediaFile, Medium, show_names
-from regard.data.reading.media_table import check_exist, resolve
-from regard.data.reading.pair_format import PairFormat, Row
+from regard.data.reading.lines import raise_bad_lines, read_lines, read_text
+from regard.data.reading.media import MediaFile, Medium, raise_errors, show_names
+from regard.data.reading.media_table import check_exist, only_column, resolve
+from regard.data.reading.pair_format import Row
 from regard.data.reading.pair_reader import BY_SUFFIX, recognize
 from regard.data.reading.pair_tables import TablePairs
+
+EMPTY = "expected the name of a file, found nothing"
 
 
 def table_rows(path: str, column: str | None, medium: Medium) -> list[tuple[int, str]] | None:
@@ -30,16 +30,50 @@ def table_rows(path: str, column: str | None, medium: Medium) -> list[tuple[int,
     first = layout.first(text, 1)
     if first is None or (isinstance(layout, TablePairs) and _is_list(first, medium)):
         return None
-    layout = _choose(layout, path, first, column or _find(path, first, medium), medium)
+    layout = only_column(layout, path, first, column or _find(path, first, medium), medium)
     block = layout.parse([text], 1)
-    raise_bad_lines(path, block.problems)
+    rows = list(zip(block.lines, block.sources, strict=True))
+    empty = [(line, EMPTY) for line, name in rows if not name.strip()]
+    help = "remove the line, or add the name" if empty else ""
+    raise_bad_lines(path, sorted([*block.problems, *empty]), help)
     files = {
         resolve(path, name): MediaFile(resolve(path, name), f"{path} line {line}")
-        for line, name in reversed(list(zip(block.lines, block.sources, strict=True)))
-        if name.strip()
+        for line, name in reversed(rows)
     }
     check_exist(path, files, block.sources)
-    return list(zip(block.lines, block.sources, strict=True))
+    return rows
+
+
+def list_rows(path: str) -> list[tuple[int, str]] | None:
+    """Return the line and the file name of each line of a list of files; None if it is no file.
+
+    Raise one UserError for all missing files. Paths are relative to the folder of the list.
+    """
+    if path == "-" or not os.path.isfile(path):  # a pipe is read line by line
+        return None
+    rows = list(enumerate(read_lines(path), 1))
+    missing = [(n, name) for n, name in rows if not os.path.isfile(resolve(path, name))]
+    help = f"paths are relative to the folder of the list, {Path(path).parent.resolve()}"
+    if moved := [name.strip() for _, name in missing if os.path.isfile(name.strip())]:
+        help += (
+            f"; {moved[0]} exists relative to the current folder: move the list there, or pass it "
+            "as --input -"
+        )
+    raise_errors(
+        [UserError(f"{path} line {n}: {_missing(path, name)}", help=help) for n, name in missing],
+        f"of {len(rows):,} lines without a file",
+    )
+    return rows
+
+
+def _missing(path: str, name: str) -> str:
+    """Return the message for a line of a list that names no file."""
+    if not name.strip():
+        return EMPTY
+    found = resolve(path, name)
+    return (
+        f"{found}: expected a file, found a folder" if found.is_dir() else f"{found}: no such file"
+    )
 
 
 def _is_list(first: Row, medium: Medium) -> bool:
@@ -56,18 +90,4 @@ def _find(path: str, first: Row, medium: Medium) -> str:
     raise UserError(
         f"{path}: expected a column of {medium.name} files, found {show_names(names)}",
         help="choose it with --source-column",
-    )
-
-
-def _choose(layout: PairFormat, path: str, first: Row, column: str, medium: Medium) -> PairFormat:
-    """Return the layout with only this column."""
-    if isinstance(layout, JsonPairs):
-        keys = find_keys(column, first[1])
-        return replace(layout, source=keys, target=keys)
-    assert isinstance(layout, TablePairs)
-    indices, named = find_columns(path, first[0], "source", column, first[1])
-    header = named or any(medium.names(name.strip()) for name in first[1])
-    columns = Columns(indices, indices, header, True)
-    return replace(
-        layout, columns=columns, header=first[0] if header else 0, expected=columns.needed
     )

@@ -8,11 +8,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.core.formatting import count_noun
-from regard.data.reading.columns import CHOOSE
+from regard.data.reading.columns import CHOOSE, Columns, find_columns, known_header
+from regard.data.reading.json_lines import JsonPairs, find_keys
 from regard.data.reading.lines import read_lines
 from regard.data.reading.media import (
     MediaFile,
@@ -20,9 +22,11 @@ from regard.data.reading.media import (
     Prepare,
     raise_errors,
     read_files,
+    show_names,
 )
-from regard.data.reading.pair_format import Names
+from regard.data.reading.pair_format import Names, PairFormat, Row
 from regard.data.reading.pair_reader import recognize
+from regard.data.reading.pair_tables import TablePairs
 from regard.data.reading.read import Pair, Pairs
 
 MAX_ROWS = 50  # first rows that decide whether a column has files
@@ -41,36 +45,112 @@ def file_medium(path: str, names: Names, media: Sequence[Medium]) -> Medium | No
         like = [value for value in values if medium.has_suffix(value)]
         if not medium.names(header):
             like = [value for value in like if names[0] and resolve(path, value).is_file()]
-        if values and len(like) >= MIN_FILES * len(values):
+        if _are_most(len(like), values):
             return medium
-    return None
+    return _medium_by_content(path, header, values, media)
+
+
+def _medium_by_content(
+    path: str, header: str, values: Sequence[str], media: Sequence[Medium]
+) -> Medium | None:
+    """Return the medium of existing files without a suffix in a column with a known header.
+
+    Raise UserError if they are files of no medium.
+    """
+    found = [str(resolve(path, value)) for value in values]
+    files = [file for file in found if os.path.isfile(file)]
+    fitting = [medium for medium in media if medium.names(header)]
+    if not fitting or not _are_most(len(files), values):
+        return None
+    for medium in fitting:
+        if _are_most(sum(map(medium.recognizes, files)), files):
+            return medium
+    kinds = " or ".join(f"{medium.name}s" for medium in fitting)
+    raise UserError(
+        f"{path}: column {header!r} names files of another kind: expected {kinds}, found "
+        f"{show_names(values)}",
+        help="convert the files; if the names themselves are the texts, rename the column",
+    )
 
 
 def peek_sources(path: str, names: Names) -> tuple[str, list[str]]:
     """Return the header of the source column, and the sources in the first lines of a table."""
-    text = "\n".join(itertools.islice(read_lines(path), MAX_ROWS + 1))
-    if not text.strip():
-        return "", []
-    layout = recognize(path, text, []).open(path, text, [])
-    first = layout.first(text, 1)
-    if first is None:
+    text, layout, first = _open_start(path)
+    if layout is None or first is None:
         return "", []
     try:
         layout = layout.choose(path, first, names, [])
     except UserError:
         return "", []  # the actual reader raises the error again
+    return _peek(layout, text, first)
+
+
+def file_column(path: str, names: Names, media: Sequence[Medium]) -> str | None:
+    """Return the source column of a table: that of the user, or one with a header of files.
+
+    Such a header is known, and most values below have a suffix of the medium. None: determined as
+    for texts, such as by known headers of source and target. names: columns that the user passed.
+    """
+    text, layout, first = _open_start(path)
+    if layout is None or first is None:
+        return names[0]
+    headers = [name.strip() for name in first[1]]
+    candidates = [] if known_header(headers) else headers
+    if names[0] is not None:
+        is_index = names[0].isdecimal() and names[0] not in headers
+        candidates = headers[int(names[0]) - 1 :][:1] if is_index else []
+    for header in candidates:
+        for medium in media:
+            if not medium.names(header) or headers.count(header) > 1:
+                continue
+            _, values = _peek(only_column(layout, path, first, header, medium), text, first)
+            if _are_most(sum(map(medium.has_suffix, values)), values):
+                return header
+    return names[0]
+
+
+def only_column(
+    layout: PairFormat, path: str, first: Row, column: str, medium: Medium
+) -> PairFormat:
+    """Return the layout with this column as source and target."""
+    if isinstance(layout, JsonPairs):
+        keys = find_keys(column, first[1])
+        return replace(layout, source=keys, target=keys)
+    assert isinstance(layout, TablePairs)
+    indices, named = find_columns(path, first[0], "source", column, first[1])
+    header = named or any(medium.names(name.strip()) for name in first[1])
+    columns = Columns(indices, indices, header, True)
+    return replace(
+        layout, columns=columns, header=first[0] if header else 0, expected=columns.needed
+    )
+
+
+def _open_start(path: str) -> tuple[str, PairFormat | None, Row | None]:
+    """Return the first lines of a table, its format and first row; None if they are blank."""
+    text = "\n".join(itertools.islice(read_lines(path), MAX_ROWS + 1))
+    if not text.strip():
+        return text, None, None
+    layout = recognize(path, text, []).open(path, text, [])
+    return text, layout, layout.first(text, 1)
+
+
+def _peek(layout: PairFormat, text: str, first: Row) -> tuple[str, list[str]]:
+    """Return the header of the source column of a layout, and the sources that are not empty."""
     header, values = layout.peek(text, first)
     return header, [value.strip() for value in values if value.strip()]
 
 
+def _are_most(count: int, values: Sequence[str]) -> bool:
+    """Return whether this number of files are enough for a column with these values."""
+    return bool(values) and count >= MIN_FILES * len(values)
+
+
 def hint(path: str, pairs: Sequence[Pair], media: Sequence[Medium]) -> list[str]:
-    """Return a note if texts are names of existing files, which are not read."""
-    values = [pair.source for pair in pairs[:MAX_ROWS]]
+    """Return a note if most texts are names of existing files, which are not read."""
+    values = [pair.source for pair in pairs[:MAX_ROWS] if isinstance(pair.source, str)]
     for medium in media:
-        if values and all(
-            isinstance(value, str) and medium.has_suffix(value) and resolve(path, value).is_file()
-            for value in values
-        ):
+        like = [value for value in values if medium.has_suffix(value.strip())]
+        if _are_most(sum(resolve(path, value).is_file() for value in like), values):
             return [
                 f"the sources are texts, but also names of {medium.name} files; "
                 "--source-column COLUMN reads the files"

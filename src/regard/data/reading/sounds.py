@@ -6,6 +6,7 @@ T number of samples, C channels.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -36,6 +37,10 @@ class Speaker:
 
     name: str
     sounds: list[Sound] = field(default_factory=list, repr=False)
+
+    def recordings(self) -> Iterable[Sound]:
+        """Return all recordings of the speaker."""
+        return self.sounds
 
     @property
     def key(self) -> bytes:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.idx import is_idx, read_idx
 from regard.data.reading.image_arrays import is_npz, read_npz
 from regard.data.reading.image_files import IMAGES
-from regard.data.reading.media import Medium, Prepare, show_names
+from regard.data.reading.media import Medium, Prepare, change_notes, check_memory, show_names
 from regard.data.reading.media_folder import folder_medium, read_folder
-from regard.data.reading.media_table import file_medium, hint, read_table
+from regard.data.reading.media_table import file_column, file_medium, hint, read_table
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.sound_files import SOUNDS
 from regard.data.reading.speakers import with_speakers
@@ -44,7 +45,7 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
     prepare: reduces a source to what the model reads, so that it takes less memory.
     """
     if spec.source and spec.target and (is_idx(spec.source) or is_idx(spec.target)):
-        return _converted(read_idx(spec.source, spec.target), targets)
+        return _converted(read_idx(spec.source, spec.target), targets, prepare)
     if spec.data is None or spec.data == "-":
         return None
     if os.path.isdir(spec.data):
@@ -52,11 +53,13 @@ def read_media(spec: DataSpec, targets: Targets, prepare: Prepare) -> Pairs | No
     if is_npz(spec.data):
         _check_no_splits(spec)
         arrays = read_npz(spec.data, spec.source_column, spec.target_column)
-        return _converted(arrays, targets)
-    medium = file_medium(spec.data, (spec.source_column, spec.target_column), MEDIA)
+        return _converted(arrays, targets, prepare)
+    names = spec.source_column, spec.target_column
+    column = file_column(spec.data, names, MEDIA)
+    medium = file_medium(spec.data, (column, spec.target_column), MEDIA)
     if medium is None:
         return None
-    pairs = read_table(targets.table(spec), medium, prepare)
+    pairs = read_table(targets.table(replace(spec, source_column=column)), medium, prepare)
     return with_speakers(pairs, spec.speaker_column) if spec.speaker_column else pairs
 
 
@@ -82,7 +85,8 @@ def _medium_of(spec: DataSpec, path: str) -> Medium | None:
     if found := next((one for one in MEDIA if one.recognizes(path)), None):
         return found
     try:
-        return file_medium(path, (spec.source_column, spec.target_column), MEDIA)
+        names = spec.source_column, spec.target_column
+        return file_medium(path, (file_column(path, names, MEDIA), names[1]), MEDIA)
     except UserError:
         return None  # the actual reader raises the error again
 
@@ -122,37 +126,49 @@ def _check_no_splits(spec: DataSpec) -> None:
         raise UserError(f"{spec.data}: --speaker-column: only tables have columns of speakers")
 
 
-def _converted(arrays: Pairs, targets: Targets) -> Pairs:
-    """Return the pairs of arrays with the targets of the task."""
+def _converted(arrays: Pairs, targets: Targets, prepare: Prepare) -> Pairs:
+    """Return the pairs of arrays with the targets of the task, and sources that are prepared."""
     pairs: list[Pair] = []
-    for one in arrays.pairs:
+    changes: Counter[str] = Counter()
+    convert, notes = targets.convert, []
+    if targets.classes and (count := len(arrays.pairs[0].target)) > 1:
+        are_indicators = all(set(one.target) <= {0, 1} for one in arrays.pairs)
+        convert = as_indicated if are_indicators else convert
+        meaning = "0 and 1 per label" if are_indicators else "names of labels"
+        notes.append(f"{count:,} values per target, read as {meaning}")
+    memory = 0
+    for number, one in enumerate(arrays.pairs, 1):
         try:
-            found: Sequence[Any] = targets.convert(one.target)
+            found: Sequence[Any] = convert(one.target)
         except ValueError as error:
             raise UserError(
                 f"{one.source.name}: expected {targets.noun}, found {one.target!r:.80}",
-                help="choose the array with --target-column, or another --task",
+                help="add missing targets, choose the array with --target-column, or another "
+                "--task",
             ) from error
-        pairs += [Pair(one.source, target, one.line) for target in found]
-    notes = list(arrays.notes)
-    if targets.classes and len(count := arrays.pairs[0].target) > 1:
-        notes.append(f"{len(count):,} values per target: names of labels, or 0 and 1 per label")
+        source = prepare(one.source, changes)
+        memory += source.nbytes
+        check_memory(memory, (number, len(arrays.pairs)), arrays.path, IMAGES)
+        pairs += [Pair(source, target, one.line) for target in found]
+    notes = [*arrays.notes, *notes, *change_notes(changes)]
     return Pairs(arrays.name, arrays.path, pairs, notes)
 
 
 def as_labels(values: tuple[Any, ...]) -> list[Any]:
-    """Return the values of an array as the labels of an example.
-
-    Several values are the names of labels or, if they are 0 and 1, indicators of the labels.
-    """
-    if len(values) > 1 and set(values) <= {0, 1}:
-        return [tuple(str(index) for index, value in enumerate(values) if value)]
+    """Return the values of an array, which are names of labels, as the labels of an example."""
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+        raise ValueError("a label is not finite")
     labels = dict.fromkeys(str(value).strip() for value in values)
     if len(values) > 1:
         labels.pop("", None)
     elif "" in labels:
         raise ValueError("a label is empty")
     return [tuple(labels)]
+
+
+def as_indicated(values: tuple[Any, ...]) -> list[Any]:
+    """Return the labels of an example that values of 0 and 1, one per label, indicate."""
+    return [tuple(str(index) for index, value in enumerate(values) if value)]
 
 
 def as_numbers(values: tuple[Any, ...]) -> list[Any]:
