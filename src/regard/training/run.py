@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from regard.data.tensors.tree import Tree
 from regard.optim.average import Average
 from regard.storage.fingerprint import model_digest
 from regard.tasks.task import DataCheck, Task
+from regard.training.shards import needs_batch
 
 
 @dataclass
@@ -107,7 +109,27 @@ class Run:
 
     def weights(self) -> list[nn.Parameter]:
         """Return the trainable weights."""
-        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        return [weight for _, weight in self.named_weights()]
+
+    def named_weights(self) -> list[tuple[str, nn.Parameter]]:
+        """Return the trainable weights with their names."""
+        if parallel.world_size() > 1:  # sharding replaces weights
+            return named_weights(self.model)
+        return self._named_weights
+
+    @cached_property
+    def _named_weights(self) -> list[tuple[str, nn.Parameter]]:
+        return named_weights(self.model)
+
+    @cached_property
+    def needs_batch(self) -> bool:
+        """Whether a module computes statistics over all rows, so the batch cannot be split."""
+        return needs_batch(self.model)
+
+    @cached_property
+    def advancing(self) -> list[Any]:
+        """The modules that change with each update, such as random features."""
+        return [part for part in self.model.modules() if hasattr(part, "advance")]
 
     @property
     def rng_stream(self) -> int:
@@ -122,6 +144,11 @@ class Run:
         """
         trained = sum(parameter.numel() for parameter in self.model.parameters())
         return trained or sum(table.numel() for table in self.model.buffers())
+
+
+def named_weights(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """Return the trainable weights of a model with their names."""
+    return [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
 
 
 def fingerprints(run: Run) -> dict[str, str]:

@@ -32,7 +32,7 @@ def backward(
     Results are deterministic. Each shard samples from its own generator, which is seeded from
     torch's default generator. Gradients are summed in the order of the shards.
     """
-    pieces = [batch] if needs_batch(model) else parts(batch, threads)
+    pieces = [batch] if threads == 1 or needs_batch(model) else parts(batch, threads)
     if len(pieces) == 1:
         loss = objective(model, batch, context)
         (loss.sum / count).backward()

@@ -23,7 +23,7 @@ from regard.optim import gradient_noise
 from regard.optim.precision import MIN_SCALE, autocast, rescale
 from regard.search import Search, SearchRequest
 from regard.training.run import Run
-from regard.training.shards import backward, needs_batch
+from regard.training.shards import backward
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Upd
     )
     single = parallel.world_size() == 1 and run.device.type == "cpu"
     # A batch that cannot be split is computed with torch's own threads inside each operation.
-    threads = torch.get_num_threads() if single and not needs_batch(run.model) else 1
-    run.model.train()
+    threads = torch.get_num_threads() if single and not run.needs_batch else 1
+    if not run.model.training:  # a search or a validation came before
+        run.model.train()
     with single_threaded_torch() if threads > 1 else contextlib.nullcontext():
         micro = [_prepared(run, one, context) for one in micro]
         batches = [m.batch for m in micro if m.counts]
@@ -148,7 +149,7 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
     Raise UserError if the loss or, except in float16, the gradient is not finite.
     """
     training, state = run.config.training, run.state
-    trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
+    trained = [(n, p) for n, p in run.named_weights() if p.grad is not None]
     half = training.precision == "float16"
     if half:
         torch._foreach_mul_(
@@ -214,11 +215,11 @@ def advance(run: Run) -> None:
 
     Their random generators depend only on the seed and the step, so that a run can be resumed.
     """
-    step, parts = run.state.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
-    for number, part in enumerate(parts):
+    step = run.state.step + 1
+    for number, part in enumerate(run.advancing):
         mixed = np.random.SeedSequence((run.config.training.seed, step, number)).generate_state(1)
         generator = torch.Generator().manual_seed(int(mixed[0]))
-        part.advance(step, generator)  # type: ignore[operator]
+        part.advance(step, generator)
 
 
 def _not_finite(run: Run, loss: float, norm: float, lr: float) -> UserError:

@@ -76,7 +76,8 @@ class Kernel(nn.Module, ABC):
     amounts to.
     normalized: whether the weights of a query are positive and sum to one.
     fuses: whether the fused step (`nn.fused`) computes the same. Not inherited (see `claim`).
-    length: the maximum input length. None: unlimited.
+    length: the maximum input length. None: unlimited. `advance(step, generator)`: optional, called
+    after each update, to sample random features again.
     local: whether a node of a graph only attends to its neighbors.
     """
 
@@ -142,9 +143,6 @@ class Kernel(nn.Module, ABC):
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
         """Return the attention weights (R, H, T, S) of `attend`, and the values (R, H, S, K)."""
         raise NotImplementedError
-
-    def advance(self, step: int, generator: torch.Generator) -> None:
-        """Resample random features, if the kernel has any. Called after each update."""
 
 
 class KernelOptions(Options):
