@@ -88,7 +88,7 @@ def report(rows: list[Cell]) -> int:
         print(
             f"{row['kind']}, {row['budget']}: {row['recognized']:.1f} % of {row['sounds']} digits "
             f"recognized (bar >= {BAR:g}: {met}); recordings {row['recordings']:.1f} %, mcd "
-            f"{row['mcd']:.2f} dB, duration error {row['duration_error']:.1f} %"
+            f"{row.get('mcd', float('nan')):.2f} dB, duration error {row['duration_error']:.1f} %"
         )
     return int(any(row["recognized"] < BAR for row in rows))
 
