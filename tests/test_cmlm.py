@@ -161,16 +161,16 @@ def test_one_pass_takes_the_best_token_of_each_position() -> None:
     (best,) = run(filler(), passes=1, lengths=1)
     p = [0.9, 0.4, 0.7]
     assert best.tokens == (5, 6, 7)  # the most probable length is 4, EOS included
-    assert best.score == pytest.approx(sum(map(math.log, p)) / 3, abs=1e-5)
+    assert best.score == pytest.approx(sum(map(math.log, [*p, 0.5])) / 4, abs=1e-5)
     assert best.token_logprobs == pytest.approx([*map(math.log, p), math.log(0.5)], abs=1e-5)
     assert not best.truncated
 
 
-def test_candidate_lengths_compete_by_the_mean_of_their_tokens() -> None:
+def test_candidate_lengths_compete_by_the_mean_of_their_tokens_and_the_length() -> None:
     found = run(filler(), passes=1, lengths=3, nbest=3)
-    assert [len(one.tokens) for one in found] == [3, 2, 4]
-    means = [0.9 * 0.4, 0.9 * 0.4 * 0.7, 0.9 * 0.4 * 0.7 * 0.2]
-    expected = [math.log(p) / n for p, n in zip(means, (2, 3, 4), strict=True)]
+    assert [len(one.tokens) for one in found] == [3, 4, 2]
+    outputs = [0.9 * 0.4 * 0.2, 0.9 * 0.4 * 0.7 * 0.5, 0.9 * 0.4 * 0.7 * 0.2 * 0.3]
+    expected = [math.log(p) / n for p, n in zip(outputs, (3, 4, 5), strict=True)]
     assert [one.score for one in sorted(found, key=lambda one: len(one.tokens))] == pytest.approx(
         expected, abs=1e-5
     )
@@ -204,7 +204,8 @@ def test_an_output_ends_at_its_first_eos() -> None:
     model = Filler(logits_of([row]), None)
     model.positions = 5
     (best,) = run(model, passes=1)
-    assert best.tokens == (5,) and best.score == pytest.approx(math.log(0.9), abs=1e-5)
+    assert best.tokens == (5,)
+    assert best.score == pytest.approx((math.log(0.9) + math.log(0.8)) / 2, abs=1e-5)
     assert best.token_logprobs == pytest.approx([math.log(0.9), math.log(0.8)], abs=1e-5)
     row[3], row[4] = {7: 0.9}, {5: 0.5}  # nothing after EOS changes the output
     model.logits = logits_of([row])

@@ -87,12 +87,11 @@ class Canvas:
         return chosen
 
     def scores(self) -> Tensor:
-        """Return the mean log probability (R,) of the tokens; of an empty output, of its length."""
+        """Return the mean log probability (R,) of the tokens and of their number (or EOS)."""
         steps = torch.arange(self.tokens.shape[1], device=self.sizes.device)
         inside = steps < self.ends()[:, None]
         total = self.logprobs.double().masked_fill(~inside, 0.0).sum(1)
-        count = inside.sum(1)
-        return torch.where(count > 0, total / count.clamp(min=1), self.end_logprobs().double())
+        return (total + self.end_logprobs().double()) / (inside.sum(1) + 1)
 
     def end_logprobs(self) -> Tensor:
         """Return the log probability (R,) of EOS, or of the length that implies it."""

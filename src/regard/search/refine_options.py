@@ -11,7 +11,7 @@ from regard.search.search import Explanation, Search, SearchRequest
 class Refine(Search):
     """Mask-predict (Ghazvininejad et al. 2019): predict all tokens, then rewrite the least sure.
 
-    The output is the candidate length with the highest mean log probability of its tokens.
+    The output is the candidate with the highest mean log probability of its tokens and its length.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"fill"})
