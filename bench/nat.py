@@ -36,6 +36,10 @@ SYSTEMS: dict[str, list[str]] = {
         *("--set", "model.decoder.kind=none", "--set", "model.encoder.kind=transformer"),
         *("--set", "model.encoder.layers=4", "--set", "model.encoder.width=128"),
     ],
+    "ctc, one layer": [
+        *("--set", "model.decoder.kind=none", "--set", "model.encoder.kind=recurrent"),
+        *("--set", "model.encoder.layers=1", "--set", "model.encoder.width=384"),
+    ],
     "cmlm": ["--recipe", "nat-cmlm"],
 }
 AUTOREGRESSIVE = (TEACHER, "6+1", "12+1")
@@ -50,6 +54,7 @@ SEARCHES: dict[str, list[dict[str, Any]]] = {
     "ctc": [{"beam": 1}, {"beam": 8}, {"beam": 8, "rescore": True}],
     "ctc, no decoder": [{"beam": 1}, {"beam": 8}],
     "ctc, Transformer": [{"beam": 1}, {"beam": 8}],
+    "ctc, one layer": [{"beam": 1}, {"beam": 8}],
 }
 GREEDY_AND_BEAM = [{"beam": 1}, {"beam": 5}]
 NUM_TIMED, ROUNDS = 256, 5

@@ -119,4 +119,7 @@ def test_predictions_for_a_table_know_its_speakers(command: Command) -> None:
     right = sum(a == b for a, b in zip(labels, predicted, strict=True))
     assert found == pytest.approx(100 * right / 24)
     said = command("predict", "run", "--input", table)
-    assert said.code == 0 and "unknown speakers" in said.err
+    assert said.code == 0 and "unknown speakers" in said.err and "no column" in said.err, said.err
+    spoken.write_text(spoken.read_text().replace("\ts1\n", "\t\n", 1))
+    said = command("predict", "run", "--input", spoken)
+    assert said.code == 0 and "expected a speaker, found nothing" in said.err, said.err

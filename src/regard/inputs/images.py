@@ -33,7 +33,7 @@ from regard.data.reading.media import show_names
 from regard.data.reading.media_table import locate
 from regard.data.reading.pillow_images import convert, decode_image, open_image
 from regard.inputs.file_size import FileSize
-from regard.inputs.input import Input, InputOptions, InputShape, NamedSources
+from regard.inputs.input import FileColumns, Input, InputOptions, InputShape, NamedSources
 from regard.inputs.media_files import media_sources
 
 Side = Annotated[int, Field(gt=0, le=MAX_SIDE)]
@@ -114,19 +114,13 @@ class ImageInput(Input):
     def locate(self, text: str, input: str) -> str:
         return str(locate(text, input))
 
-    def read_file(
-        self,
-        path: str,
-        column: str | None = None,
-        trained: str | None = None,
-        speakers: str | None = None,
-    ) -> NamedSources | None:
+    def read_file(self, path: str, columns: FileColumns) -> NamedSources | None:
         """Return the images of a folder, an NPZ or IDX file, a table, or an image file."""
         if is_npz(path) or is_idx(path):
-            images, notes = read_arrays(path, column, trained)
+            images, notes = read_arrays(path, columns.chosen, columns.trained)
             by_name = {image.name: image for image in images}
             return NamedSources([*by_name], lambda name: self._fitted(by_name[name]), notes)
-        return media_sources(path, column or trained, IMAGES, self.parse)
+        return media_sources(path, columns.sources, IMAGES, self.parse)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> ImageStats:
         return image_stats(train, dev, self.mean.tolist(), self.std.tolist())

@@ -60,6 +60,22 @@ class NamedSources(NamedTuple):
     lines: Mapping[str, int] = MappingProxyType({})
 
 
+class FileColumns(NamedTuple):
+    """The columns of a table, or the arrays of a file, that a prediction reads.
+
+    chosen: sources, by the user. trained, speakers: sources and speakers of the training data.
+    """
+
+    chosen: str | None = None
+    trained: str | None = None
+    speakers: str | None = None
+
+    @property
+    def sources(self) -> str | None:
+        """The column of sources, if one is known."""
+        return self.chosen or self.trained
+
+
 class Input(ABC):
     """Base class of inputs, which encode sources.
 
@@ -131,18 +147,8 @@ class Input(ABC):
         """
         return text
 
-    def read_file(
-        self,
-        path: str,
-        column: str | None = None,
-        trained: str | None = None,
-        speakers: str | None = None,
-    ) -> "NamedSources | None":
-        """Return the sources in a file or folder; None if each line of the file is a source.
-
-        column: name of the array or column, if the user chose one. trained: that of the training
-        data, if it names one. speakers: the column of speakers in the training data.
-        """
+    def read_file(self, path: str, columns: FileColumns) -> "NamedSources | None":
+        """Return the sources in a file or folder; None if each line of the file is a source."""
         return None
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> MediaStats | None:

@@ -19,7 +19,7 @@ from regard.data.reading.sound_files import SOUNDS, declared_size, decode_sound,
 from regard.data.reading.sound_media import MEDIA
 from regard.data.reading.sounds import FULL_SCALE, Sound, Speaker, from_array
 from regard.inputs.file_size import FileSize
-from regard.inputs.input import Input, InputShape, NamedSources
+from regard.inputs.input import FileColumns, Input, InputShape, NamedSources
 from regard.inputs.log_mel import Analysis
 from regard.inputs.media_files import media_sources
 from regard.inputs.table_speakers import with_table_speakers
@@ -118,18 +118,12 @@ class SoundInput(Input):
     def locate(self, text: str, input: str) -> str:
         return str(locate(text, input))
 
-    def read_file(
-        self,
-        path: str,
-        column: str | None = None,
-        trained: str | None = None,
-        speakers: str | None = None,
-    ) -> NamedSources | None:
+    def read_file(self, path: str, columns: FileColumns) -> NamedSources | None:
         """Return the sounds of a folder, a table, or a sound file."""
-        found = media_sources(path, column or trained, SOUNDS, self.parse)
+        found = media_sources(path, columns.sources, SOUNDS, self.parse)
         if found is None or self.normalize != "speaker":
             return found
-        return with_table_speakers(found, path, speakers)
+        return with_table_speakers(found, path, columns.speakers)
 
     def media_stats(self, train: Sequence[Any], dev: Sequence[Any]) -> SoundStats:
         return sound_stats(train, dev)

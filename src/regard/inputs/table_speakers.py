@@ -1,6 +1,5 @@
 """The speakers of a table of sounds that are predicted."""
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,12 +34,13 @@ def with_table_speakers(found: NamedSources, path: str, column: str | None) -> N
 
     column: of the speakers in the training data.
     """
-    cells: dict[int, str] = {}
-    if column is not None and found.lines:
-        with contextlib.suppress(UserError):  # the table has no such column
-            cells = read_cells(path, column, OPTION, "speaker")
-    if not cells:
+    if column is None or not found.lines:
         return found._replace(notes=[*found.notes, UNKNOWN])
+    try:
+        cells = read_cells(path, column, OPTION, "speaker")
+    except UserError as error:  # no such column, or a row without a speaker
+        reason = str(error).splitlines()[0]
+        return found._replace(notes=[*found.notes, f"{UNKNOWN} ({reason})"])
     speakers: dict[str, FileSpeaker] = {}
     by_name = {}
     for name, line in found.lines.items():

@@ -102,8 +102,11 @@ class NpzArrays:
 
     def _corrupted(self, error: Exception) -> UserError:
         """Return the error for a file that is corrupted, encrypted or of unknown compression."""
-        is_unknown = isinstance(error, RuntimeError)  # also NotImplementedError
-        what = "NPZ file that is not supported" if is_unknown else "corrupted or truncated NPZ file"
+        # zipfile raises RuntimeError for encryption, NotImplementedError for a compression
+        unsupported = isinstance(error, RuntimeError | NotImplementedError)
+        what = (
+            "NPZ file that is not supported" if unsupported else "corrupted or truncated NPZ file"
+        )
         return UserError(
             f"{self.path}: {what}: {error}",
             help="copy it again, or write it again with numpy.savez_compressed",

@@ -57,9 +57,9 @@ def _medium_by_content(
 
     Raise UserError if they are files of no medium.
     """
-    found = [str(resolve(path, value)) for value in values]
-    files = [file for file in found if os.path.isfile(file)]
     fitting = [medium for medium in media if medium.names(header)]
+    found = [str(resolve(path, value)) for value in values] if fitting else []
+    files = [file for file in found if os.path.isfile(file)]
     if not fitting or not _are_most(len(files), values):
         return None
     for medium in fitting:

@@ -15,7 +15,7 @@ from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
 from regard.data.sources.open import DataSpec
-from regard.inputs.input import Input, NamedSources
+from regard.inputs.input import FileColumns, Input, NamedSources
 from regard.storage.run_files import trained_columns, trained_on
 from regard.tasks.task import Task
 from regard.tasks.values import Constraints, InputItem
@@ -68,7 +68,8 @@ def read_named(
         return None
     spec = trained_columns(DataSpec(input, source_column=columns[0]), predictor.folder)
     source: Input = predictor.task.source
-    return source.read_file(input, columns[0], spec.source_column, spec.speaker_column)
+    names = FileColumns(columns[0], spec.source_column, spec.speaker_column)
+    return source.read_file(input, names)
 
 
 def named_items(found: NamedSources, quiet: bool) -> Iterator[InputItem]:
