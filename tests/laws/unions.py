@@ -11,6 +11,7 @@ one (`bench/cover.py`). What it finds goes into `FOUND`.
 
 import os
 import random
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
@@ -118,7 +119,9 @@ def accepts(options: type[Options], tree: Tree) -> bool:
 def variants(options: type[Options]) -> list[Tree]:
     """Settings of a part: its defaults, then each choice once; in the full cover any two meet."""
     slots = choices(options)
-    return all_pairs(slots, set()) if COVER else one_at_a_time(slots)
+    if COVER:
+        return all_pairs(slots, set(), lambda tree: accepts(options, tree))
+    return one_at_a_time(slots)
 
 
 def each_once(options: type[Options]) -> list[Tree]:
@@ -134,10 +137,11 @@ def one_at_a_time(slots: dict[str, list[Any]]) -> list[Tree]:
     return [usual, *(usual | {name: v} for name, values in slots.items() for v in values[1:])]
 
 
-def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
-    """Few rows, a value for each slot, in which any two values of two slots meet.
+def all_pairs(slots: dict[str, list[Any]], met: Met, fits: Callable[[Tree], bool]) -> list[Tree]:
+    """Few rows, a value for each slot, in which any two values of two slots meet, if they fit.
 
     met: pairs that met before, which need not meet again; those of these rows are added.
+    fits: whether a row is not an error.
     """
     names = sorted(slots)
     several = min(2, len(names))
@@ -146,22 +150,50 @@ def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
         for some in combinations(names, several)
         for places in product(*(range(len(slots[name])) for name in some))
     } - met
+    usual = dict.fromkeys(names, 0)
+    conflicts: Met = set()
     rows: list[dict[str, int]] = []
     while missing:
-        row = dict(min(missing))
-        for name in names:
-            if name not in row:
-                row[name] = max(
-                    range(len(slots[name])),
-                    key=lambda i: sum(
-                        tuple(sorted([(name, i), other])) in missing for other in row.items()
-                    ),
-                )
+        first = min(missing)
+        row = _completed(dict(first), slots, missing, conflicts)
+        if not fits(_chosen(row, slots)):
+            pairs = combinations(sorted(row.items()), several)
+            found = {two for two in pairs if not fits(_chosen(usual | dict(two), slots))}
+            new = found - conflicts - {first}
+            conflicts |= found
+            missing -= found
+            if new:
+                continue
+            row = usual | dict(first)  # three choices that do not fit, or the first two alone
+            if first in found:
+                continue
         done = set(combinations(sorted(row.items()), several))
         missing -= done
         met |= done
         rows.append(row)
-    return [{name: slots[name][row[name]] for name in names} for row in rows]
+    return [_chosen(row, slots) for row in rows]
+
+
+def _completed(
+    row: dict[str, int], slots: dict[str, list[Any]], missing: Met, conflicts: Met
+) -> dict[str, int]:
+    """A value for each slot, with as many missing pairs and as few conflicts as can be."""
+
+    def gain(name: str, index: int) -> int:
+        pairs = [tuple(sorted([(name, index), other])) for other in row.items()]
+        return sum(two in missing for two in pairs) - len(slots) * sum(
+            two in conflicts for two in pairs
+        )
+
+    for name in sorted(slots):
+        if name not in row:
+            row[name] = max(range(len(slots[name])), key=lambda i: gain(name, i))
+    return row
+
+
+def _chosen(row: dict[str, int], slots: dict[str, list[Any]]) -> Tree:
+    """The values that a row chooses."""
+    return {name: slots[name][index] for name, index in sorted(row.items())}
 
 
 def model_trees(options: type[Options], reads: str = "text") -> list[Tree]:
@@ -298,7 +330,9 @@ def _paired(options: type[Options], reads: str) -> list[Tree]:
     rows = [
         row
         for parts in _kinds(options, reads)
-        for row in all_pairs(_slots(options, parts, reads), met)
+        for row in all_pairs(
+            _slots(options, parts, reads), met, lambda row: accepts(options, nested(row))
+        )
     ]
     return [nested(row) for row in rows]
 
