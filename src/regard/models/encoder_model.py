@@ -20,6 +20,7 @@ from regard.models.encoders import SourceModelOptions
 from regard.models.fixed_rows import FixedRows
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
+from regard.nn.perturbation import perturbed
 
 IMAGES_PER_BATCH, IMAGE_EPOCHS = 64, 30.0
 SOUNDS_PER_BATCH, MAX_FRAMES = 32, 8192  # per batch
@@ -39,7 +40,7 @@ class EncoderModel(nn.Module):
 
     def forward(self, batch: Batch) -> Outputs:
         """Return the logits (B, C), or (B, S, C) without pooling."""
-        return self.head(self.pool(self.encoder(self.frontend(batch.source))))
+        return self.head(self.pool(self.encoder(perturbed(self.frontend(batch.source)))))
 
     def fast(self) -> FixedRows | None:
         """Return the model with a fixed number of rows if it reads vectors."""

@@ -3,17 +3,23 @@
 Shapes: B batch size, S length, C labels or numbers.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch
 from regard.nn import crf
+from regard.nn.perturbation import perturbing
 from regard.objectives.cross_entropy import SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
+
+ADVERSARIAL = 0.5  # default norm of perturbations
 
 
 class Tags(Objective):
@@ -57,28 +63,53 @@ class Tags(Objective):
 
 
 class Labels(Objective):
-    """Cross entropy of one label per example; if multi-label, binary cross entropy per label."""
+    """Cross entropy of one label per example; if multi-label, binary cross entropy per label.
+
+    With `adversarial`, the mean of this loss and the loss of perturbed inputs (Miyato et al. 2017).
+    """
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["labels"] = "labels"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
+    adversarial: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="norm of adversarial perturbations, per example; embeddings of tokens have a "
+        "norm of about 1 (0 = none)",
+    )
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        """Yield the norm of the perturbations, for small data of words."""
+        text = stats.source == "text" and stats.subwords
+        norm = ADVERSARIAL if text and not stats.is_large else 0.0
+        reason = "regularizes models of few texts" if norm else stats.reason
+        yield from self.auto_settings(reason, adversarial=norm)
 
     def count(self, batch: Batch) -> float:
         """Return the weighted number of examples that the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """Return the loss of a batch."""
+        """Return the loss of a batch. The part `adversarial` is that of the perturbed inputs."""
+        count = self.count(batch)
+        if not (self.adversarial and model.training and torch.is_grad_enabled()):
+            return Loss(_weighted(self._each(model, batch), batch), count)
+        with perturbing() as perturbation:
+            each = self._each(model, batch)
+            perturbation.increase(each.sum(), self.adversarial)
+            worse = _weighted(self._each(model, batch), batch)
+        return Loss((_weighted(each, batch) + worse) / 2, count, {"adversarial": worse.detach()})
+
+    def _each(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss of each example (B,)."""
         assert batch.labels is not None
         scores, labels = model(batch).logits, batch.labels  # (B, C), (B,) or (B, C)
         if labels.dim() == 1:
-            each = F.cross_entropy(
-                scores, labels, label_smoothing=self.label_smoothing, reduction="none"
-            )
-        else:
-            soft = labels * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
-            each = F.binary_cross_entropy_with_logits(scores, soft, reduction="none").sum(1)
-        return Loss(_weighted(each, batch), self.count(batch))
+            smoothing = self.label_smoothing
+            return F.cross_entropy(scores, labels, label_smoothing=smoothing, reduction="none")
+        soft = labels * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+        return F.binary_cross_entropy_with_logits(scores, soft, reduction="none").sum(1)
 
 
 class Distance(Objective):
