@@ -44,6 +44,8 @@ def both(**settings: object) -> list[str]:
     return [f"model.{side}.{k}={v}" for side in ("encoder", "decoder") for k, v in named.items()]
 
 
+# The same model by two names: it is trained once.
+SAME = {("norm", "layer"): ("positions", "sinusoidal")}
 GROUPS = {
     "positions": {kind: both(**{"positions.kind": kind}) for kind in kinds_of(Positions)},
     "norm": {norm: both(norm=norm) for norm in ("layer", "batch", "power")},
@@ -69,12 +71,15 @@ def main() -> int:
         return 1
     tune_malloc()
     use_processor_clock()
-    wanted = [
-        {"group": group, "cell": name, "minutes": arguments.minutes, "seed": arguments.seed}
-        for group in arguments.groups.split(",")
-        for name in GROUPS[group]
+    asked = [(group, name) for group in arguments.groups.split(",") for name in GROUPS[group]]
+    sizes = {"minutes": arguments.minutes, "seed": arguments.seed}
+    trained = [SAME.get(one, one) for one in asked]
+    wanted = [{"group": group, "cell": name} | sizes for group, name in trained]
+    found = run_cells(arguments.results, wanted, run)
+    rows = [
+        row | {"group": group, "cell": name}
+        for (group, name), row in zip(asked, found, strict=True)
     ]
-    rows = run_cells(arguments.results, wanted, run)
     print("| | | steps | dev loss | dev BLEU (95 % interval) |\n|---|---|---|---|---|")
     for row in rows:
         low, high = row.get("interval", (0, 0))
