@@ -21,7 +21,7 @@ from regard.experiments.crossover.attention_layer import (
     is_causal,
     kernel_options,
 )
-from regard.experiments.crossover.cell_store import Measured
+from regard.experiments.crossover.cell_store import CellStore, Measured, describe_machine
 from regard.experiments.crossover.measure_cell import Cell, Cost, measure_cell
 from regard.experiments.crossover.own_process import LimitExceeded, Limits
 from regard.experiments.crossover.run_crossover import Crossover, run_crossover
@@ -132,7 +132,8 @@ def test_the_plot_has_a_line_per_kernel() -> None:
     assert lines["softmax"] == [[128, 1.0], [256, 4.0]] and lines["local"] == [[128, 2.0]]
     assert time_panel.get_xscale() == time_panel.get_yscale() == "log"
     texts = {text.get_text().strip() for text in time_panel.texts}
-    assert texts == {"~ n", "~ n²"} and not step_panel.texts  # no steps, so nothing to compare
+    assert texts == {"~ n", "~ n²"}
+    assert [text.get_text() for text in step_panel.texts] == ["not measured"]
 
 
 def test_the_slopes_are_one_and_two() -> None:
@@ -213,8 +214,24 @@ def test_unknown_kernels() -> None:
     assert check_kernels(["local", "local"]) == ["softmax", "local"]
 
 
-@pytest.mark.parametrize("lengths", ["", "128,x", "0", "128,,256", "-4", "1.5"])
+@pytest.mark.parametrize("lengths", ["", "128,x", "0", "128,,256", "-4", "1.5", "9" * 20])
 def test_invalid_lengths(lengths: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["crossover", "--lengths", lengths, "--out", str(tmp_path)])
     assert isinstance(result.exception, UserError)
-    assert "expected positive integers" in str(result.exception)
+    assert "expected integers from 1 to 1,048,576" in str(result.exception)
+
+
+def test_other_files_of_that_name_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "cells.json").write_text("{")
+    with pytest.raises(UserError, match="not a file of this command\nhelp: delete it, or choose"):
+        CellStore(tmp_path, describe_machine(1))
+
+
+def test_a_panel_without_measurements_says_so() -> None:
+    """At length 1, and for kernels that are not causal, no decoding step is measured."""
+    row = {"kernel": "nystrom", "length": 1, "forward_ms": 1.0, "backward_ms": 2.0, "peak_mb": 3.0}
+    with styled():
+        figure = plot_costs([row | {"step_ms": None}])
+        figure.canvas.draw()
+    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert texts == [[], [], ["not measured"]]

@@ -14,9 +14,10 @@ from regard.cli import inspect
 from regard.config.configs import TransduceConfig
 from regard.core.errors import UserError
 from regard.exchange import engine_choice
+from regard.nn.capture import MapKind
 from regard.views.figures.fonts import fonts_for
 from regard.views.figures.style import save, styled
-from regard.views.inspection import figures, inspecting
+from regard.views.inspection import figures, inspecting, terminal
 from regard.views.inspection.figure_maps import plot_large
 from regard.views.inspection.figure_views import Heatmap, attention_maps
 from regard.views.inspection.figures import VIEWS, available_views, plot_view
@@ -370,10 +371,11 @@ def test_the_command_plots_the_requested_view(tmp_path: Path, monkeypatch: Any) 
 
 
 def test_cells_that_no_head_can_attend_to_are_hatched() -> None:
-    """Those with weight 0 in all heads; an implied matrix is called so."""
+    """Of a sparse kernel those with weight 0 in all heads, of a causal one later positions."""
     heads = torch.tensor([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    assert hidden_columns(heads) == ("011", "001")
-    assert hidden_columns(torch.ones(1, 2, 2)) == ()
+    assert hidden_columns(heads, MapKind(sparse=True)) == ("011", "001")
+    assert hidden_columns(heads, MapKind()) == ()  # zeros of others are small weights
+    assert hidden_columns(torch.ones(1, 2, 2), MapKind(causal=True)) == ("01", "00")
     one = Heatmap("x", heads[0].numpy(), ["a", "b"], list("abc"), "rows", "columns", ("011", "001"))
     (panel,) = [axes for axes in plot_large("title", [one]).axes if axes.get_title() == "x"]
     (hatched,) = [part for part in panel.collections if part.get_hatch()]
@@ -386,3 +388,12 @@ def test_cells_that_no_head_can_attend_to_are_hatched() -> None:
         for one in row
     ]
     assert all(title.startswith("encoder attention (implied), layer") for title in titles)
+
+
+def test_negative_weights_have_colors_and_values_of_their_own() -> None:
+    """As the weights of Linformer and Nyström may be; 0 is in the middle of the scale."""
+    one = Heatmap("x", numpy.array([[-0.25, -0.05]]), ["a"], ["b", "c"], "rows", "columns")
+    (panel,) = [axes for axes in plot_large("title", [one]).axes if axes.get_title() == "x"]
+    assert panel.images[0].get_clim() == (-0.25, 0.25)
+    assert [text.get_text() for text in panel.texts] == ["-.25", "-.05"]
+    assert terminal._pairs([("b", -0.25), ("c", 0.001)]) == "b -0.25"

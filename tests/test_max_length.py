@@ -16,7 +16,7 @@ from regard.inputs.sound_frontends import ConvolvedFrontendOptions, FramesFronte
 from regard.inputs.sound_options import Sounds
 from regard.models.max_length import check_length
 from regard.models.output_layer import OutputLayer
-from regard.models.transformer_options import TransformerEncoderOptions
+from regard.models.transformer_options import TransformerDecoderOptions, TransformerEncoderOptions
 from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
 from regard.training.run import Run
@@ -103,6 +103,18 @@ def test_attention_with_weights_per_position_limits_the_length() -> None:
         model.encoder = TransformerEncoderOptions(**sizes, **settings).build()
         with pytest.raises(UserError, match=f"5 positions .* exceeds model.encoder.{section}"):
             check_length(model, "encoder", 5)
+
+
+def test_attention_to_the_source_limits_its_length() -> None:
+    sizes = {"layers": 1, "width": 8, "heads": 1, "feedforward_width": 8, "dropout": 0.0}
+    model, cross = nn.Module(), {"kind": "linformer", "length": 4}
+    model.encoder = TransformerEncoderOptions(**sizes).build()
+    model.decoder = TransformerDecoderOptions(**sizes, cross=cross).build(8)
+    check_length(model, "encoder", 4)
+    check_length(model, "decoder", 5)
+    match = r"exceeds model.decoder.cross.length=4 positions\nhelp: .* model.decoder.cross.length=5"
+    with pytest.raises(UserError, match=match):
+        check_length(model, "encoder", 5)
 
 
 def test_sounds_count_vectors_at_the_slowest_speed() -> None:

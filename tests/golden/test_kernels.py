@@ -20,7 +20,7 @@ from regard.nn.kernels.kernel import AttentionMask, Kernel, KernelOptions, Shape
 from regard.nn.kernels.linear import Linear
 from regard.nn.kernels.linformer import Linformer, LinformerAttention
 from regard.nn.kernels.local import Local
-from regard.nn.kernels.longformer import Longformer
+from regard.nn.kernels.longformer import Longformer, LongformerAttention
 from regard.nn.kernels.nystrom import Nystrom
 from regard.nn.kernels.performer import PerformerAttention, orthogonal_directions
 from regard.nn.kernels.reformer import Reformer
@@ -171,6 +171,15 @@ def test_performer_survives_large_keys() -> None:
         assert run(PerformerAttention(32, K, 0, causal), q, k, v).isfinite().all()
 
 
+@torch.no_grad()
+def test_the_weights_of_performer_sum_to_one_if_all_features_are_tiny() -> None:
+    """In both directions, the largest feature of a row becomes 1."""
+    torch.manual_seed(0)
+    kernel, (q, k, v) = PerformerAttention(32, K, 0, False), heads()
+    assert kernel.key_features(40 * k).max() < 1e-30
+    close(run(kernel, q, 40 * k, torch.ones_like(v)), torch.ones_like(v))
+
+
 def test_performer_resamples_its_features_at_given_updates() -> None:
     kernel = PerformerAttention(16, K, 10, causal=False)
     before, chance = kernel.directions.clone(), torch.Generator().manual_seed(3)
@@ -198,6 +207,8 @@ def test_topk_by_hand() -> None:
     v = torch.tensor([50.0, 5.0, 10.0]).view(1, 1, 3, 1)
     kernel: Any = TopK(count=2).build(Shape(1, 1, causal=False))
     close(kernel.attend(q, (k, v), torch.ones(1, 3).bool()), torch.tensor([[[[7.0]]]]))
+    k[..., 0, :] = k[..., 2, :] * (1 - 1e-6)  # equal up to rounding: weights 2/7, 3/7, 2/7
+    close(kernel.attend(q, (k, v), torch.ones(1, 3).bool()), torch.tensor([[[[135 / 7]]]]))
 
 
 @torch.no_grad()
@@ -294,6 +305,20 @@ def test_qk_norm_bounds_scores() -> None:
     assert float(seen[0].abs().max()) <= K**0.5 + 1e-4
 
 
+@torch.no_grad()
+def test_qk_norm_also_normalizes_the_global_projections_of_longformer() -> None:
+    torch.manual_seed(0)
+    kernel = LongformerAttention(window=2, dilation=1, tokens=1, causal=False)
+    layer = SelfAttention(HeadSizes(H * K, H, H, qk_norm=True), kernel)
+    layer.project.weight *= 100
+    seen: list[Tensor] = []
+    kernel.register_forward_pre_hook(lambda _, args: seen.extend(args[5:]))
+    layer(torch.randn(B, T, H * K), AttentionMask(Position(), B), None)
+    assert len(seen) == 2
+    for part in seen:
+        torch.testing.assert_close(part.square().mean(-1), torch.ones(B, H, T), atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("kind", [Linformer(length=20), Synthesizer(length=20)])
 def test_longer_input_than_a_kernel_has_positions_is_an_error(kind: KernelOptions) -> None:
     kernel, (q, k, v) = kind.build(Shape(H * K, H, causal=False)), heads()
@@ -305,8 +330,12 @@ def test_longer_input_than_a_kernel_has_positions_is_an_error(kind: KernelOption
 def test_unsuitable_head_settings_are_errors_by_name() -> None:
     with pytest.raises(ValueError, match="heads 4 is not a multiple of kv_heads 3"):
         TransformerEncoderOptions(heads=4, kv_heads=3)
-    with pytest.raises(ValueError, match=r"qk_norm .* attention convolution has none"):
+    with pytest.raises(ValueError, match="attention convolution has no query projection or key"):
         TransformerEncoderOptions(qk_norm=True, attention=Convolution())
+    with pytest.raises(ValueError, match="attention reformer has no query projection"):
+        TransformerEncoderOptions(qk_norm=True, attention=Reformer())
+    with pytest.raises(ValueError, match="kv_heads 1: attention reformer uses keys as queries"):
+        TransformerEncoderOptions(heads=2, kv_heads=1, attention=Reformer())
 
 
 @torch.no_grad()

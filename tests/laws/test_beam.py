@@ -35,9 +35,12 @@ def test_the_batch_is_invisible(model: nn.Module) -> None:
     batches = [[0], [1], [2], [7], [0, 1, 2], [3, 4, 5], [6, 7], [3, 0, 7, 5, 1, 2, 6, 4]]
     for rows in batches:
         for row, found in zip(rows, search(model, rows, nbest=3), strict=True):
-            assert [h.tokens for h in found] == [h.tokens for h in whole[row]]
             scores = [h.score for h in whole[row]]
             assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
+            expected = {h.tokens: h.score for h in whole[row]}
+            for one in found:  # equally good outputs may change places, also with one left out
+                score = expected.get(one.tokens, scores[-1])
+                assert one.score == pytest.approx(score, abs=1e-4)
 
 
 @few
@@ -74,8 +77,10 @@ def test_a_wide_beam_is_exhaustive(
     first = exact.run(model, SearchRequest(source, limits))
     for row, hypotheses in enumerate(found):
         true = enumerate_outputs(model, source, row, length_penalty)
-        assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)
-        assert {h.tokens: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4)
+        assert [h.score for h in hypotheses] == pytest.approx(
+            sorted(true.values())[::-1], abs=1e-4, rel=1e-5
+        )
+        assert {h.tokens: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4, rel=1e-5)
         assert first[row][0].score == pytest.approx(max(true.values()), abs=1e-4)
 
 

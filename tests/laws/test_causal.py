@@ -209,7 +209,7 @@ def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
             begin = max(0, at - overlap)
             window = tokens[begin : at + context - overlap + 1]
             expected.append(plain(run.model, window, at - begin))
-        np.testing.assert_allclose(nats, np.concatenate(expected), atol=1e-5)
+        np.testing.assert_allclose(nats, np.concatenate(expected), atol=1e-5, rtol=1e-5)
 
 
 @every

@@ -11,6 +11,7 @@ from regard.cli.command_options import Debug, Json
 from regard.core.errors import UserError, info
 
 INTERRUPTED = 130  # exit code after Ctrl-C
+MAX_LENGTH = 1 << 20
 
 
 def crossover(
@@ -24,7 +25,7 @@ def crossover(
         typer.Option(help="Attention kernels, separated by commas (default: all)."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of torch (default: all cores).")
+        int | None, typer.Option(min=1, max=1024, help="Threads of torch (default: all cores).")
     ] = None,
     json_object: Json = False,
     debug: Debug = False,
@@ -63,11 +64,11 @@ def _split(text: str) -> list[str]:
 
 
 def _lengths(text: str) -> list[int]:
-    """Return the lengths of an option; raise UserError if one is not a positive integer."""
+    """Return the lengths of an option; raise UserError if one is out of bounds."""
     for part in _split(text):
-        if not part.isdecimal() or int(part) < 1:
+        if not part.isdecimal() or not 0 < int(part[:9]) <= MAX_LENGTH:
             raise UserError(
-                f"--lengths {text}: expected positive integers, found {part!r}",
+                f"--lengths {text}: expected integers from 1 to {MAX_LENGTH:,}, found {part!r}",
                 help="for example: --lengths 128,1024,8192",
             )
     return sorted({int(part) for part in _split(text)})

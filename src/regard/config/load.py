@@ -181,7 +181,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
-        expected, found = context["expected_tags"], context["tag"]
+        expected, found = _fitting(path[-1], kinds), context["tag"]
         if having := _kinds_that_allow(found, error["loc"], config):
             where = ".".join(path[:-1])
             return (
@@ -192,6 +192,16 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     value = error.get("input")
     found = f", found {shorten(value)}" if not isinstance(value, dict | BaseModel) else ""
     return f"  {name}: {message}{found}" if name else f"  {message}"
+
+
+def _fitting(slot: str, kinds: Kinds) -> str:
+    """Return the kinds of a slot; attention to another sequence needs kernels that support it."""
+    fits = [
+        name
+        for name, kind in kinds.items()
+        if slot != "cross" or not hasattr(kind, "supports") or kind.supports.cross
+    ]
+    return ", ".join(map(repr, fits))
 
 
 def _kinds_that_allow(tag: str, loc: tuple[Any, ...], config: type[BaseModel]) -> list[str]:

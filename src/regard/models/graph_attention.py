@@ -17,6 +17,7 @@ from regard.data.tensors.padded import Padded
 from regard.inputs.frontend import Frontend
 from regard.models.graph_convolution import GraphEncoderOptions
 from regard.nn.ablation import zero_ablated
+from regard.nn.capture import MapKind
 from regard.nn.capture_hooks import padding_mask, record_attention, record_hidden
 from regard.nn.dropout import Dropout
 from regard.nn.neighbors import Neighbors, edge_sums, neighbor_softmax, weighted_sum
@@ -60,7 +61,8 @@ class GraphAttention(nn.Module):
         if self.relation is not None:
             scores = scores + self.relation.index_select(0, graph.kind)
         weights = neighbor_softmax(F.leaky_relu(scores, SLOPE), graph)
-        record_attention(self, lambda: graph.dense(weights, rows), at="itself")
+        kind = MapKind(sparse=True)
+        record_attention(self, lambda: graph.dense(weights, rows), at="itself", kind=kind)
         out = weighted_sum(self.dropout(weights), x, graph)  # (N, H, K)
         heads = out.unflatten(0, (rows, -1)).transpose(1, 2)  # (B, H, S, K)
         return zero_ablated(self, heads, rows).transpose(1, 2).flatten(0, 1).flatten(1)

@@ -16,12 +16,22 @@ def max_length(model: nn.Module, side: str) -> int | None:
     """Return the maximum length of a side of a model or ensemble, EOS included, or None."""
     members = getattr(model, "models", [model])
     lengths = [getattr(getattr(one, side, None), "length", None) for one in members]
+    if side == "encoder":
+        lengths += map(_cross_length, members)
     return min((length for length in lengths if length is not None), default=None)
+
+
+def _cross_length(model: nn.Module) -> int | None:
+    """Return the maximum length of a source that the decoder of a model attends to, or None."""
+    return getattr(getattr(model, "decoder", None), "source_length", None)
 
 
 def limiting_section(model: nn.Module, side: str) -> str:
     """Return the section of the settings that limits the length of a side of a model."""
     first = getattr(model, "models", [model])[0]
+    limit = _cross_length(first)
+    if side == "encoder" and limit is not None and limit == max_length(first, side):
+        return "model.decoder.cross"
     return f"model.{side}.{getattr(getattr(first, side, None), 'limited_by', 'positions')}"
 
 

@@ -6,6 +6,7 @@ B sentences, k beams per sentence, R = k * B rows, S source length, T target len
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -102,6 +103,13 @@ class TransformerEncoder(Stack):
 
 class TransformerDecoder(Stack):
     """A Transformer decoder, with or without attention to a source (Vaswani et al. 2017, 3.1)."""
+
+    @property
+    def source_length(self) -> int | None:
+        """Return the maximum length of the source that the layers can attend to, or None."""
+        cross: Any = self.layers[0].cross
+        limit: int | None = None if cross is None else cross.kernel.length
+        return limit
 
     def start(self, memory: Padded | None) -> State:
         """Return the state before the first token. `forward` computes the keys of the source."""

@@ -70,9 +70,17 @@ class TransformerOptions(NetworkOptions):
     @model_validator(mode="after")
     def _projections_fit(self) -> "TransformerOptions":
         reads = self.attention.build(Shape(4, 1, causal=False)).reads
-        if self.qk_norm and not {"query", "key"} <= set(reads):
+        missing = [name for name in ("query", "key") if name not in reads]
+        kind = self.attention.kind
+        if self.qk_norm and missing:
+            names = " or ".join(f"{name} projection" for name in missing)
             raise ValueError(
-                f"qk_norm normalizes queries and keys, but attention {self.attention.kind} has none"
+                f"qk_norm normalizes queries and keys, but attention {kind} has no {names}"
+            )
+        if "key" in reads and missing and self.kv_heads not in (0, self.heads):
+            raise ValueError(
+                f"kv_heads {self.kv_heads}: attention {kind} uses keys as queries, so heads with "
+                "the same keys would be the same; use kv_heads 0"
             )
         return self
 

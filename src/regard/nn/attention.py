@@ -60,6 +60,10 @@ class QKNorm(nn.Module):
         self.query = nn.RMSNorm(head_width, eps=1e-6)
         self.key = nn.RMSNorm(head_width, eps=1e-6)
 
+    def of(self, name: str, x: Tensor) -> Tensor:
+        """Return a projection, such as `global_query`, normalized as queries or as keys are."""
+        return self.query(x) if name.endswith("query") else self.key(x)
+
 
 class SelfAttention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, 3.2.2)."""
@@ -84,6 +88,7 @@ class SelfAttention(nn.Module):
         extra = parts[len(reads) - len(kernel.extra) :] if kernel.extra else ()
         if self.qk_norm is not None:
             q, k = self.qk_norm.query(q), self.qk_norm.key(k)
+            extra = tuple(map(self.qk_norm.of, kernel.extra, extra))
         if mask.positions.rotates:
             q, k = mask.positions.rotate(q, k, mask.at)
         if not kernel.grouped:
@@ -164,7 +169,8 @@ class CrossAttention(nn.Module):
 
 def map_kind(kernel: Kernel) -> MapKind:
     """Return what the recorded weights of a kernel are."""
-    return MapKind(kernel.implied, kernel.normalized)
+    causal = bool(getattr(kernel, "causal", False))
+    return MapKind(kernel.implied, kernel.normalized, kernel.sparse, causal)
 
 
 def split(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:

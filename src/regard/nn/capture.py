@@ -18,10 +18,14 @@ class MapKind(NamedTuple):
 
     implied: whether the model never computes them, so that they show what its result amounts to.
     normalized: whether the weights of a query are positive and sum to one.
+    sparse: whether a weight is zero exactly if the query cannot attend to that position.
+    causal: whether queries cannot attend to later positions.
     """
 
     implied: bool = False
     normalized: bool = True
+    sparse: bool = False
+    causal: bool = False
 
 
 class Grid(NamedTuple):

@@ -20,6 +20,7 @@ from regard.objectives.cross_entropy import SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
 ADVERSARIAL = 0.5  # default norm of perturbations
+ADVERSARIAL_EPOCHS = 1.5  # relative to training without them
 
 
 class Tags(Objective):
@@ -78,6 +79,11 @@ class Labels(Objective):
         description="norm of adversarial perturbations, per example; embeddings of tokens have a "
         "norm of about 1 (0 = none)",
     )
+
+    @property
+    def epoch_factor(self) -> float:
+        """Return more than 1 with perturbed inputs, because models overfit later."""
+        return ADVERSARIAL_EPOCHS if self.adversarial else 1.0
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Yield the norm of the perturbations, for small data of words."""

@@ -67,6 +67,11 @@ class Objective(Options, ABC):
     kind: str
 
     @property
+    def epoch_factor(self) -> float:
+        """Return the factor of the automatic number of epochs."""
+        return 1.0
+
+    @property
     def reads(self) -> frozenset[str]:
         """Return what the loss reads besides the kinds of `takes`.
 

@@ -151,6 +151,8 @@ class Training(Options):
             return
         model, factor = config.model, config.objective.lr_factor
         lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
+        if epochs is not None:
+            epochs *= config.objective.epoch_factor
         reason = stats.reason
         if factor != 1:
             reason = f"{factor:g} of the usual rate: fine-tuning with {config.objective.kind}"

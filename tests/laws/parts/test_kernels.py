@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from regard.core.options import kinds_of
 from regard.data.tensors.state import State
@@ -313,6 +314,22 @@ def test_cross_attention_is_weights_times_values_for_every_beam(kind: KernelOpti
     wide = PADDED.repeat_interleave(beams, 0)
     many = kernel.memory(*(x.repeat_interleave(beams, 0) for x in (k, v)), wide)
     close(kernel.attend(q, many, wide), out)
+
+
+@having("bidirectional")
+@torch.no_grad()
+def test_sizes_beyond_the_length_cost_nothing(kind: KernelOptions) -> None:
+    """A window, block or chunk of 1,000 positions is not padded to if a row is shorter."""
+    sizes = [name for name in ("window", "stride", "size", "chunk") if hasattr(kind, name)]
+    counted = []
+    for size in (T, 1000):
+        kernel = built(kind.model_copy(update=dict.fromkeys(sizes, size)), causal=False)
+        some, mask, _ = once(kernel, heads(), Position(), real=PADDED)
+        with FlopCounterMode(display=False) as counter:
+            kernel(*some, mask, None, *more_heads(kernel))
+        counted.append(counter.get_total_flops())
+    if kind.kind != "convolution":  # whose window is the size of its weights
+        assert counted[0] == counted[1]
 
 
 UNSUPPORTED = {

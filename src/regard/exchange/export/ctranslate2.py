@@ -25,9 +25,13 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
     if quantize is not None and quantize not in QUANTIZE:
         raise UserError(f"--quantize {quantize}: expected one of {', '.join(QUANTIZE)}")
     if reasons := obstacles(predictor):
+        onnx = predictor.task.exportable and not not_exported(
+            predictor.config.model, "onnx", "model"
+        )
+        other = "--to onnx, or engine torch" if onnx else "engine torch"
         raise UserError(
             f"{predictor.folder}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
-            "use --to onnx, or engine torch"
+            f"use {other}"
         )
     model = predictor.module
     assert isinstance(model, EncoderDecoder)

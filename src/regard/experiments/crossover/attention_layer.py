@@ -21,7 +21,8 @@ from regard.nn.positions import Position
 
 WIDTH, HEADS, ROWS = 128, 2, 1
 FUSED, EXPLICIT = "softmax", "softmax-explicit"
-KINDS: dict[str, Any] = kinds_of(Attention)
+ALL: dict[str, Any] = kinds_of(Attention)
+KINDS = {name: kind for name, kind in ALL.items() if not kind.supports.edges}  # not for graphs
 KERNELS = (FUSED, EXPLICIT, *(kind for kind in KINDS if kind != FUSED))
 
 

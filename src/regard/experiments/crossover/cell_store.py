@@ -54,7 +54,11 @@ class CellStore:
         write_json(self.path, {"machine": self.machine, "cells": rows})
 
     def _read(self) -> None:
-        found = read_object(self.path)
+        try:
+            found = read_object(self.path)
+        except UserError as error:
+            help = "delete it, or choose another --out"
+            raise UserError(f"{self.path}: not a file of this command", help=help) from error
         if found.get("machine") != self.machine:
             old = found.get("machine")
             differing = [

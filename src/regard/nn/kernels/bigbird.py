@@ -83,9 +83,9 @@ class BigBirdAttention(DenseAttention):
 
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
         """Return the output of blocks that attend to their own list of blocks."""
-        R, n, size = len(q), q.shape[2], self.blocks.size
-        count = -(-n // size)
-        first, after = min(self.blocks.first, count), 0 if self.causal else self.blocks.window
+        R, n = len(q), q.shape[2]
+        blocks = self._fitted(n)
+        size, count = blocks.size, -(-n // blocks.size)
         every = torch.arange(count, device=q.device)
         random, chosen = self._random(every, count, mask)  # (R|1, c, r)
         random, chosen = random.expand(R, -1, -1), chosen.expand(R, -1, -1)
@@ -96,26 +96,36 @@ class BigBirdAttention(DenseAttention):
             row = torch.arange(R, device=q.device)[:, None, None]
             some = cut.transpose(1, 2)[row, random]  # (R, c, r, H, b, K)
             some = some.transpose(2, 3).flatten(3, 4).flatten(0, 1)  # (R * c, H, r * b, K)
-            near = neighbors(x, size, self.blocks.window, after)
-            head = x[:, None, :, : first * size].expand(-1, count, -1, -1, -1).flatten(0, 1)
-            lists.append(torch.cat([head, near, some], 2))
-        at_k, visible = self._keys(n, first, after, random, chosen, mask.real)
+            head = x[:, None, :, : blocks.first * size].expand(-1, count, -1, -1, -1)
+            near = neighbors(x, size, blocks.window, self._after(blocks))
+            lists.append(torch.cat([head.flatten(0, 1), near, some], 2))
+        at_k, visible = self._keys(n, blocks, random, chosen, mask.real)
         at_q = torch.arange(size, device=q.device)
         base = at_q.new_tensor(range(0, n, size))[:, None]
         relative = (at_k - base).flatten(0, 1)  # (R * c, w)
-        blocks = [query_blocks(q, size), *lists]
-        out = attend_blocks(blocks, visible.flatten(0, 1), mask.positions, at_q, relative)
+        parts = [query_blocks(q, size), *lists]
+        out = attend_blocks(parts, visible.flatten(0, 1), mask.positions, at_q, relative)
         return join_blocks(out, R, n)
 
+    def _fitted(self, n: int) -> BlockCounts:
+        """Return the counts for n positions: no block is longer than a row."""
+        size = min(self.blocks.size, n)
+        window, first = (min(x, -(-n // size)) for x in (self.blocks.window, self.blocks.first))
+        return self.blocks._replace(size=size, window=window, first=first)
+
+    def _after(self, blocks: BlockCounts) -> int:
+        """Return the number of neighbors after a block."""
+        return 0 if self.causal else blocks.window
+
     def _keys(
-        self, n: int, first: int, after: int, random: Tensor, chosen: Tensor, real: Tensor | None
+        self, n: int, blocks: BlockCounts, random: Tensor, chosen: Tensor, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Return the positions (R, c, w) of keys, and which of them are visible (R, c, b, w)."""
-        R, size = len(random), self.blocks.size
+        R, size, first = len(random), blocks.size, blocks.first * blocks.size
         inside = torch.arange(size, device=random.device)
-        at_q, near = neighbor_positions(n, size, self.blocks.window, after, random.device)
-        head = torch.arange(first * size, device=random.device).expand(len(near), -1)
-        parts = [head, near.masked_fill(near < first * size, -1)]  # global blocks count once
+        at_q, near = neighbor_positions(n, size, blocks.window, self._after(blocks), random.device)
+        head = torch.arange(first, device=random.device).expand(len(near), -1)
+        parts = [head, near.masked_fill(near < first, -1)]  # global blocks count once
         some = (random * size).masked_fill(~chosen, n).unsqueeze(-1) + inside  # (R, c, r, b)
         at_k = torch.cat([torch.cat(parts, -1).expand(R, -1, -1), some.flatten(2)], -1)
         visible = (at_k >= 0) & (at_k < n)

@@ -48,7 +48,8 @@ class BlockAttention(DenseAttention):
     ) -> tuple[Tensor, Tree]:
         if not self.is_whole(mask, past):
             return super().forward(q, k, v, mask, past)
-        size, n = self.size, q.shape[2]
+        n = q.shape[2]
+        size = min(self.size, n)
         at_q, at_k = neighbor_positions(n, size, 0, 0, q.device)
         visible = exists(at_k, n, mask.real).unsqueeze(2)  # (R|1, blocks, 1, s)
         if self.causal:

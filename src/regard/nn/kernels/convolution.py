@@ -23,6 +23,7 @@ class ConvolutionAttention(Kernel):
     """
 
     traceable: ClassVar[bool] = False
+    sparse: ClassVar[bool] = True
     normalized: ClassVar[bool] = False  # at both ends of a row, weights sum to less than one
     reads: tuple[str, ...] = ("value",)
 

@@ -54,7 +54,6 @@ class DenseAttention(Kernel):
     """
 
     grouped: ClassVar[bool] = True
-    sparse: ClassVar[bool] = False
 
     def __init__(self, causal: bool = False) -> None:
         super().__init__()

@@ -24,10 +24,15 @@ class EdgeAttention(DenseAttention):
 
     grouped: ClassVar[bool] = False
     local: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
     def __init__(self, heads: int, relations: int) -> None:
         super().__init__(causal=False)
         self.relation = nn.Parameter(torch.zeros(relations, heads)) if relations else None
+
+    def pattern(self, at_q: Tensor, at_k: Tensor, mask: AttentionMask) -> Tensor:
+        """Return that all nodes attend to each other, as they do without edges."""
+        return torch.ones(1, len(at_q), at_k.shape[-1], dtype=torch.bool, device=at_q.device)
 
     def structure(self, edges: Edges | None, real: Tensor) -> Neighbors | None:
         return None if edges is None else Neighbors.of(edges, real.shape[1], len(real))

@@ -45,6 +45,13 @@ class FeatureAttention(Kernel):
     def key_features(self, k: Tensor) -> Tensor:
         """Return the features (..., m) of keys (..., K)."""
 
+    def relative_key_features(self, k: Tensor, real: Tensor | None) -> Tensor:
+        """Return the features (R, H, S, m) of all keys of a row, up to a factor per head.
+
+        real: (R, S), True unless padding; None: no padding.
+        """
+        return self.key_features(k)
+
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree, *extra: Tensor
     ) -> tuple[Tensor, Tree]:
@@ -89,7 +96,8 @@ class FeatureAttention(Kernel):
 
     def _features(self, k: Tensor, v: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the features of keys and the values with a one appended; zeros for padding."""
-        keys = self.key_features(full_precision(k))
+        k = full_precision(k)
+        keys = self.key_features(k) if self.causal else self.relative_key_features(k, real)
         values = F.pad(full_precision(v), (0, 1), value=1.0)
         if real is None:
             return keys, values

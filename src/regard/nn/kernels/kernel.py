@@ -75,6 +75,7 @@ class Kernel(nn.Module, ABC):
     implied: whether the kernel never computes the weights, so that `weights` shows what its result
     amounts to.
     normalized: whether the weights of a query are positive and sum to one.
+    sparse: whether a weight is zero exactly if the query cannot attend to that position.
     fuses: whether the fused step (`nn.fused`) computes the same. Not inherited (see `claim`).
     length: the maximum input length. None: unlimited. `advance(step, generator)`: optional, called
     after each update, to sample random features again.
@@ -87,6 +88,7 @@ class Kernel(nn.Module, ABC):
     traceable: ClassVar[bool] = True
     implied: ClassVar[bool] = False
     normalized: ClassVar[bool] = True
+    sparse: ClassVar[bool] = False
     fuses: ClassVar[bool] = False
     length: int | None = None
     local: ClassVar[bool] = False

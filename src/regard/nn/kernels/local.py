@@ -68,11 +68,12 @@ class LocalAttention(DenseAttention):
         return torch.cat(outs, 2), past
 
     def _whole(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
-        """Return the output for all positions, in blocks of `window` positions."""
-        size, n, before, after = self.window, q.shape[2], 1, 0 if self.causal else 1
+        """Return the output for all positions, in blocks of at most `window` positions."""
+        n, before, after = q.shape[2], 1, 0 if self.causal else 1
+        size = min(self.window, n)
         at_q, at_k = neighbor_positions(n, size, before, after, q.device)
         offset = at_k[0] - at_q[0][:, None]  # (s, w), the same for all blocks
-        near = (offset.abs() <= size) & ((offset <= 0) | (not self.causal))
+        near = (offset.abs() <= self.window) & ((offset <= 0) | (not self.causal))
         visible = exists(at_k, n, mask.real).unsqueeze(2) & near  # (R|1, blocks, s, w)
         visible = visible.expand(len(q), -1, -1, -1).flatten(0, 1)
         lists = (neighbors(repeat_heads(x, q.shape[1]), size, before, after) for x in (k, v))

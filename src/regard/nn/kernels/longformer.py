@@ -68,7 +68,8 @@ class LongformerAttention(DenseAttention):
 
     def _sparse(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
         """Return the output of positions that attend to their window and the global positions."""
-        n, size, d = q.shape[2], self.window, self.dilation
+        n, d = q.shape[2], self.dilation
+        size = self._block(n)
         count, after = min(self.tokens, n), 0 if self.causal else 1
         split = [_residues(x, d) for x in (q, k, v)]  # (R * d, H, n / d, K)
         real = real_keys(k[:1], mask)
@@ -81,12 +82,16 @@ class LongformerAttention(DenseAttention):
         out = attend_blocks(blocks, visible, mask.positions, at_q, at_k.repeat(len(q), 1))
         return _joined(join_blocks(out, len(q) * d, -(-n // d)), len(q), n)
 
+    def _block(self, n: int) -> int:
+        """Return the positions per block of queries: the window, unless a row is shorter."""
+        return min(self.window, -(-n // self.dilation))
+
     def _keys(self, n: int, count: int, after: int, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return positions of queries (s,) and keys (d * blocks, w), relative to the first query.
 
         Also return which keys are visible (R|1 * d * blocks, s, w). Global keys are first.
         """
-        size, d, device = self.window, self.dilation, real.device
+        size, d, device = self._block(n), self.dilation, real.device
         rows = -(-n // d)  # positions per residue class
         own_q, own_k = neighbor_positions(rows, size, 1, after, device)
         residue = torch.arange(d, device=device)[:, None, None]

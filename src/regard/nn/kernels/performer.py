@@ -34,8 +34,20 @@ class PerformerAttention(FeatureAttention):
 
     def key_features(self, k: Tensor) -> Tensor:
         """Return exp(-|w - k|^2 / 2 + K / 2), which cannot overflow."""
+        return self._key_exponents(k).exp()
+
+    def relative_key_features(self, k: Tensor, real: Tensor | None) -> Tensor:
+        """Return the features, divided by the largest one, so that not all of them underflow."""
+        exponents = self._key_exponents(k)
+        if real is not None:
+            exponents = exponents.masked_fill(~real[:, None, :, None], float("-inf"))
+        largest = exponents.detach().amax((-2, -1), keepdim=True)
+        return (exponents - largest.clamp(min=torch.finfo(k.dtype).min)).exp()
+
+    def _key_exponents(self, k: Tensor) -> Tensor:
+        """Return -|w - k|^2 / 2 + K / 2 for keys k (..., K), divided by K^0.25."""
         half = k.square().sum(-1, keepdim=True) / (2 * k.shape[-1] ** 0.5)
-        return (self._products(k) - half - self._half_norms() + k.shape[-1] / 2).exp()
+        return self._products(k) - half - self._half_norms() + k.shape[-1] / 2
 
     def _products(self, x: Tensor) -> Tensor:
         """Return w . x / K^0.25 (..., m), so that q . k is divided by sqrt(K)."""

@@ -41,6 +41,7 @@ class ReformerAttention(Kernel):
     number of buckets follows the length of a row, never the padded one.
     """
 
+    sparse: ClassVar[bool] = True
     reads: tuple[str, ...] = ("key", "value")
     rotations: Tensor
 
@@ -103,12 +104,12 @@ class ReformerAttention(Kernel):
 
     def _attend(self, k: Tensor, v: Tensor, real: Tensor, hashed: Hashed) -> tuple[Tensor, Tensor]:
         """Return the output (R, H, n, K) of a round, and the logarithm of its sum of weights."""
-        order = hashed.order
+        order, size = hashed.order, min(self.chunk, k.shape[2])
         index = order.unsqueeze(-1).expand(-1, -1, -1, k.shape[-1])
-        keys, values = (_chunks(x.gather(2, index), self.chunk) for x in (k, v))
+        keys, values = (_chunks(x.gather(2, index), size) for x in (k, v))
         seen = real[:, None].expand_as(order).gather(2, order)
         buckets = torch.where(seen, hashed.buckets.gather(2, order), -1)
-        buckets, at = (_chunks(x + 1, self.chunk) for x in (buckets, order))  # 0: no position
+        buckets, at = (_chunks(x + 1, size) for x in (buckets, order))  # 0: no position
         scores = _scores(keys, _with_previous(keys))  # (R, H, C, c, 2c)
         own = at.unsqueeze(-1) == _with_previous(at).unsqueeze(-2)
         others = _with_previous(buckets).unsqueeze(-2)

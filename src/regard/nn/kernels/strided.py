@@ -46,22 +46,22 @@ class StridedAttention(DenseAttention):
         if not self.is_whole(mask, past):
             return super().forward(q, k, v, mask, past)
         n, keys, values = q.shape[2], repeat_heads(k, q.shape[1]), repeat_heads(v, q.shape[1])
-        after = 0 if self.causal else 1
-        rows = pad_blocks(q, self.stride).unflatten(2, (-1, self.stride))  # (R, H, c, l, K)
+        after, size = 0 if self.causal else 1, min(self.stride, q.shape[2])
+        rows = pad_blocks(q, size).unflatten(2, (-1, size))  # (R, H, c, l, K)
         near, seen_near = self._near(rows, keys, mask, after)
         far, seen_far = self._far(rows, keys, mask)
         scores = torch.cat([near, far], -1)  # (R, H, c, l, w + c)
         seen = torch.cat([t.expand(len(q), *t.shape[1:]) for t in (seen_near, seen_far)], -1)
         weights = masked_softmax(scores, seen.unsqueeze(1))
         near, far = weights.split([near.shape[-1], far.shape[-1]], -1)
-        windows = _windows(values, self.stride, after)
-        columns = pad_blocks(values, self.stride).unflatten(2, (-1, self.stride)).transpose(2, 3)
+        windows = _windows(values, size, after)
+        columns = pad_blocks(values, size).unflatten(2, (-1, size)).transpose(2, 3)
         out = near @ windows + (far.transpose(2, 3) @ columns).transpose(2, 3)
         return out.flatten(2, 3)[:, :, :n], self.first_cache(k, v)
 
     def _near(self, q: Tensor, k: Tensor, mask: AttentionMask, after: int) -> tuple[Tensor, Tensor]:
         """Return the scores (R, H, c, l, w) of neighbors, and which are visible (R|1, c, l, w)."""
-        n, size = k.shape[2], self.stride
+        n, size = k.shape[2], q.shape[3]
         at_q, at_k = neighbor_positions(n, size, 1, after, q.device)
         offset = at_k[0] - at_q[0][:, None]
         visible = exists(at_k, n, mask.real).unsqueeze(2) & (offset.abs() <= size)
@@ -79,7 +79,7 @@ class StridedAttention(DenseAttention):
 
         Also return which are visible (R|1, c, l, c): those that are not neighbors.
         """
-        n, size, columns = k.shape[2], self.stride, q.shape[2]
+        n, size, columns = k.shape[2], q.shape[3], q.shape[2]
         q = q.transpose(2, 3)  # (R, H, l, c, K)
         keys = pad_blocks(k, size).unflatten(2, (-1, size)).transpose(2, 3)
         scores = q @ keys.transpose(-2, -1) / q.shape[-1] ** 0.5  # (R, H, l, c, c)

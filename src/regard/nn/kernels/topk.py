@@ -8,11 +8,14 @@ from torch import Tensor
 from regard.nn.kernels.dense import DenseAttention
 from regard.nn.kernels.kernel import Kernel, KernelOptions, Shape, masked_softmax
 
+TIE = 1e-5  # relative difference of scores that count as equal: that of their rounding
+
 
 class TopKAttention(DenseAttention):
     """Softmax over the `count` largest scores of each query (Zhao et al. 2019; Gupta et al. 2021).
 
-    All scores are computed, so the cost stays quadratic.
+    Scores that equal the smallest of them are kept as well, for example those of equal tokens. All
+    scores are computed, so the cost stays quadratic.
     """
 
     def __init__(self, count: int, causal: bool) -> None:
@@ -23,6 +26,7 @@ class TopKAttention(DenseAttention):
         if visible is not None:
             scores = scores.masked_fill(~visible, float("-inf"))
         smallest = scores.detach().topk(min(self.count, scores.shape[-1])).values[..., -1:]
+        smallest = smallest - TIE * smallest.abs().clamp(min=1.0)
         return masked_softmax(scores, (scores >= smallest) & (scores > float("-inf")))
 
 

@@ -32,7 +32,7 @@ def too_long(length: int, limit: int, section: str) -> UserError:
 
     section: the settings of learned positions, or of attention with weights per position.
     """
-    is_attention = section.endswith("attention")
+    is_attention = section.endswith(("attention", "cross"))
     kind = "softmax" if is_attention else "sinusoidal"
     return UserError(
         f"sequence of {length:,} positions (incl. EOS) exceeds {section}.length={limit} "

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Canvas = Union["Figure", "SubFigure"]
 
 COLORMAP = (PAPER, "#bcd7e8", "#5e93c4", COLORS[0])  # darker is larger, also in grayscale
+NEGATIVE = ("#8a4a0b", "#d8923f", "#f3d6b0")  # from the largest to the smallest
 MIN_PANEL, MAX_PANEL, MAX_LARGE_PANEL = (
     1.15,
     2.6,
@@ -49,7 +50,7 @@ def grid_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
 def plot_grid(canvas: Canvas, maps: list[list[Heatmap]]) -> None:
     """Plot all maps with the same color scale, and tokens only at the left and at the bottom."""
     grid = arrange(maps)
-    top = max_value([one for row in maps for one in row])
+    scale = color_range([one for row in maps for one in row])
     axes = canvas.subplots(len(grid), max(map(len, grid)), squeeze=False)
     panel_size = _panel_size(maps)
     image: Any = None
@@ -59,7 +60,7 @@ def plot_grid(canvas: Canvas, maps: list[list[Heatmap]]) -> None:
         for x, one in enumerate(row):
             panel = axes[y][x]
             is_lowest = y + 1 == len(grid) or x >= len(grid[y + 1])
-            image = _plot_colors(panel, one, top)
+            image = _plot_colors(panel, one, scale)
             panel.set_title(one.title.partition(", ")[2] or one.title, fontsize=8)
             _set_ticks(panel, "y", one.rows if x == 0 else [], panel_size[1])
             _set_ticks(panel, "x", one.columns if is_lowest else [], panel_size[0])
@@ -69,9 +70,15 @@ def plot_grid(canvas: Canvas, maps: list[list[Heatmap]]) -> None:
     _add_colorbar(canvas, image, list(axes.flat), name, size)
 
 
-def max_value(maps: list[Heatmap]) -> float:
-    """Return the largest value of several maps, the maximum of their common color scale."""
-    return max((float(one.values.max()) for one in maps if one.values.size), default=0.0) or 1.0
+def color_range(maps: list[Heatmap]) -> tuple[float, float]:
+    """Return the ends of the common color scale of several maps.
+
+    It starts at 0, or is symmetric if a map has negative weights.
+    """
+    values = [one.values for one in maps if one.values.size]
+    lowest = min((float(one.min()) for one in values), default=0.0)
+    top = max((float(np.abs(one).max()) for one in values), default=0.0) or 1.0
+    return (-top if lowest < 0 else 0.0), top
 
 
 def plot_large(title: str, maps: list[Heatmap]) -> "Figure":
@@ -84,15 +91,15 @@ def plot_large(title: str, maps: list[Heatmap]) -> "Figure":
     size = (cell * sum(num_columns) + left, cell * len(maps[0].rows) + bottom)
     figure = new_figure(max(4.2, size[0]), size[1], title)
     axes = figure.subplots(1, len(maps), squeeze=False, width_ratios=num_columns)[0]
-    top = max_value(maps)
+    scale = color_range(maps)
     image: Any = None
     for panel, one in zip(axes, maps, strict=True):
-        image = _plot_colors(panel, one, top)
+        image = _plot_colors(panel, one, scale)
         panel.set_xlabel(one.column_name)
         _set_ticks(panel, "x", one.columns, cell * len(one.columns))
         _set_ticks(panel, "y", one.rows if one is maps[0] else [], cell * len(one.rows))
         if cell >= MIN_CELL_WITH_VALUE:
-            _add_values(panel, one, top)
+            _add_values(panel, one, scale[1])
     if len(maps) == 1:
         axes[0].set_aspect("equal")
     axes[0].set_title(maps[0].title)
@@ -113,12 +120,14 @@ def _panel_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
     return width, min(max(0.25, width / max(1, num_columns) * num_rows), 1.5 * max_width)
 
 
-def _plot_colors(axes: "Axes", one: Heatmap, top: float) -> Any:
-    """Plot the values of a map as colors, row 0 at the top. top: maximum of the color scale."""
+def _plot_colors(axes: "Axes", one: Heatmap, scale: tuple[float, float]) -> Any:
+    """Plot the values of a map as colors, row 0 at the top. scale: as `color_range` returns it."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colormap = LinearSegmentedColormap.from_list("regard", COLORMAP)
-    image = axes.imshow(one.values, cmap=colormap, vmin=0, vmax=top, aspect="auto")
+    bottom, top = scale
+    colors = (*NEGATIVE, *COLORMAP) if bottom else COLORMAP
+    colormap = LinearSegmentedColormap.from_list("regard", colors)
+    image = axes.imshow(one.values, cmap=colormap, vmin=bottom, vmax=top, aspect="auto")
     if one.hidden:
         _add_hatching(axes, one.hidden)
     hide_frame(axes)
@@ -167,9 +176,9 @@ def rotate_labels(axes: "Axes", labels: Sequence[str], max_chars: float) -> None
 def _add_values(axes: "Axes", one: Heatmap, top: float) -> None:
     """Write each value into its cell with two decimals; omit values that round to 0."""
     for (y, x), value in np.ndenumerate(one.values):
-        if value >= 0.005:
-            ink = PAPER if value > 0.55 * top else INK
-            text = f"{value:.2f}".lstrip("0")
+        if abs(value) >= 0.005:
+            ink = PAPER if abs(value) > 0.55 * top else INK
+            text = f"{value:.2f}".replace("0.", ".", 1)
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink)
 
 

@@ -86,6 +86,7 @@ def alignment_map(inspection: dict[str, Any], fonts: FontSet) -> Heatmap:
     entry = [entry for entry in inspection["attention"] if entry["part"] == "cross"][-1]
     count = len(entry["heads"])
     of = f", layer {entry['layer']}, mean of {count} heads" if count > 1 else ""
+    of = f" (implied){of}" if entry.get("implied") else of
     return _heatmap(inspection, entry, fonts, f"alignment{of}", np.mean(entry["heads"], 0))
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.inference.model_capture import ablate, capture
-from regard.nn.capture import Capture
+from regard.nn.capture import Capture, MapKind
 from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis, TokenizedText
 from regard.tasks.inspection.notes import Note
 from regard.views.inspection.picture import image_grid, inspect_picture, position_names
@@ -90,16 +90,18 @@ def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[Attentio
         about = (name, part, layer_index(name), *AXES[part])
         kept, kind = forced_pass.kept, captured.map_kinds[name]
         values = weights[0][:, :kept, :kept].float().cpu()
-        hidden = hidden_columns(values) if kind.normalized and not kind.implied else ()
+        hidden = hidden_columns(values, kind)
         maps.append(
             AttentionMap(*about, values, entropy, deltas.get(name, ()), kind.implied, hidden)
         )
     return tuple(maps)
 
 
-def hidden_columns(heads: Tensor) -> tuple[str, ...]:
-    """Return, for each row of heads (H, rows, columns), "1" for columns without any weight."""
-    hidden = (heads == 0).all(0)
+def hidden_columns(heads: Tensor, kind: MapKind) -> tuple[str, ...]:
+    """Return, for each row of maps (H, rows, columns), "1" for columns it cannot attend to."""
+    hidden = (heads == 0).all(0) & kind.sparse
+    if kind.causal:
+        hidden |= torch.ones_like(hidden).triu(1)
     if not hidden.any():
         return ()
     return tuple("".join("1" if one else "0" for one in row) for row in hidden.tolist())

@@ -93,12 +93,12 @@ def _attention_column(inspection: dict[str, Any]) -> dict[str, list[str]]:
         columns = inspection["inputs"] if saliency["columns"] == "inputs" else columns
     else:
         return {}
-    best = [[(columns[n], row[n]) for n in np.argsort(-row, kind="stable")] for row in rows]
+    best = [[(columns[n], row[n]) for n in np.argsort(-abs(row), kind="stable")] for row in rows]
     return {title: [*map(_pairs, best * len(inspection["steps"]) if len(best) == 1 else best)]}
 
 
 def _pairs(pairs: Sequence[Any]) -> str:
-    shown = [(token, value) for token, value in pairs[:MAX_SHOWN] if value >= MIN_SHOWN]
+    shown = [(token, value) for token, value in pairs[:MAX_SHOWN] if abs(value) >= MIN_SHOWN]
     return "  ".join(f"{token} {value:.2f}" for token, value in shown)
 
 

@@ -39,9 +39,12 @@
     const main = known.reduce((best, one) => !best || one.loss < best.loss ? one : best, null);
     const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.delta)));
     // All heads of a part share one scale, so that they can be compared.
-    const weight = heads.reduce((most, one) => one.matrix().flat.reduce((a, b) => Math.max(a, b), most), 0);
-    const top = TOPS.find((value) => value >= weight) || 1;
-    return {part, layers, heads, all, top, main: known.length > 1 && main.loss < 0 ? main : null, most};
+    const weight = heads.reduce((most, one) => one.matrix().flat.reduce((a, b) => Math.max(a, Math.abs(b)), most), 0);
+    const top = TOPS.find((value) => value >= weight) || weight;
+    // Kernels with implied weights may have negative ones.
+    const signed = heads.some((one) => one.matrix().flat.some((value) => value < 0));
+    const style = signed ? {colors: "both", scale: "both", top} : {top};
+    return {part, layers, heads, all, style, main: known.length > 1 && main.loss < 0 ? main : null, most};
   };
 
   regard.mapName = ({layer, head}) => {
@@ -73,7 +76,7 @@
     }, canvas, main ? make("span", {class: "star", "aria-hidden": "true"}, "\u2605") : null,
     effect === null ? null : make("i", {class: "effect", style: {"--p": effect}}),
     caption ? make("span", {class: "small-caption"}, caption) : null);
-    return {button, map, draw: () => regard.paint(canvas, map.matrix(), {top: group.top})};
+    return {button, map, draw: () => regard.paint(canvas, map.matrix(), group.style)};
   };
 
   const byLayer = (group, choose) => {

@@ -32,7 +32,7 @@
   };
 
   // Draw a map into the pane and remove the listeners of the previous one.
-  regard.head = (context, pane, map, {main, top}) => {
+  regard.head = (context, pane, map, {main, style}) => {
     const {axes, state} = context;
     const bus = context.bus.group("large");
     const {entry} = map;
@@ -44,12 +44,13 @@
     const draw = () => {
       bus.clear();
       const lines = state.view === "lines";
-      const ticks = [0, 0.1, 0.5, 1].map((part) => part * top);
-      const key = lines ? null : regard.legend(regard.say("map.weight"), ticks, {top});
+      const parts = style.scale === "both" ? [-1, 0, 1] : [0, 0.1, 0.5, 1];
+      const ticks = parts.map((part) => part * style.top);
+      const key = lines ? null : regard.legend(regard.say("map.weight"), ticks, style);
       if (key) bus.on("theme", key.draw);
       view.replaceChildren(...[
         lines ? regard.lines(bus, rows, columns, matrix)
-          : regard.map(bus, name, rows, columns, matrix, {top, hidden: entry.hidden}),
+          : regard.map(bus, name, rows, columns, matrix, {...style, hidden: entry.hidden}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
       bus.repeat();
     };

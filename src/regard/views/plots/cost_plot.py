@@ -35,6 +35,10 @@ def plot_costs(rows: Sequence[Row]) -> "Figure":
         for kernel, (x, y) in points.items():
             axes.plot(x, y, marker="o", markersize=2.5, label=kernel, **styles[kernel])
         axes.set_title(title)
+        if not any(y for _, y in points.values()):
+            axes.text(0.5, 0.5, "not measured", ha="center", color=FAINT)
+            axes.set_axis_off()
+            continue
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=45)

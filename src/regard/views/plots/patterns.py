@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LENGTH, HEAD_WIDTH, COLUMNS = 24, 8, 8
-KINDS: dict[str, Any] = kinds_of(Attention)
+ALL: dict[str, Any] = kinds_of(Attention)
+KINDS = {name: kind for name, kind in ALL.items() if not kind.supports.edges}  # not for graphs
 # Sizes so small that 24 positions are several windows, blocks, chunks and segments.
 SIZES: dict[str, dict[str, Any]] = {
     "local": {"window": 3},
