@@ -100,7 +100,7 @@ def train(
 
     lengths: lengths of the batches, in rotation.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr)
+    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=0.0)
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = lr * min(1, (step + 1) / WARMUP) * (1 - step / steps)
         loss = relative_error(model, examples(task, step, lengths[step % len(lengths)]))
