@@ -150,7 +150,7 @@ def _plot_buckets(axes: "Axes", weights: Tensor, buckets: Tensor) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     colors = LinearSegmentedColormap.from_list("weights", ["#9d97cc", COLORS[0]])
-    colors.set_bad(GRID)
+    colors = colors.with_extremes(bad=GRID)
     shown = weights.masked_fill(weights == 0, torch.nan)
     axes.imshow(shown.numpy(), cmap=colors, vmin=0, vmax=float(weights.max()))
     used = buckets.unique().tolist()
