@@ -149,8 +149,8 @@ def _plot_buckets(axes: "Axes", weights: Tensor, buckets: Tensor) -> None:
     """Plot a map with a strip that colors each position by its bucket."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = LinearSegmentedColormap.from_list("weights", ["#9d97cc", COLORS[0]])
-    colors = colors.with_extremes(bad=GRID)
+    scale = LinearSegmentedColormap.from_list("weights", ["#9d97cc", COLORS[0]])
+    colors = scale.with_extremes(bad=GRID)
     shown = weights.masked_fill(weights == 0, torch.nan)
     axes.imshow(shown.numpy(), cmap=colors, vmin=0, vmax=float(weights.max()))
     used = buckets.unique().tolist()
