@@ -44,7 +44,10 @@ from regard.views.plots import (
 )
 from regard.views.plots.plot_args import PlotArgs
 
-SLOW = ("optimizers", "norm-statistics", "attention-pattern", "performer", "alignment")
+SLOW = (
+    *("optimizers", "norm-statistics", "attention-pattern", "performer", "alignment"),
+    *("attention-rank", "attention-relu", "attention-recurrent", "position-tables"),
+)
 GENERAL = [name for name, one in FIGURES.items() if name not in SLOW and not one.needs_run]
 
 

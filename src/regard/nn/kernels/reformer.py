@@ -56,7 +56,7 @@ class ReformerAttention(Kernel):
         real = real_keys(k, mask)
         with torch.autocast(k.device.type, enabled=False):
             k, values = full_precision(k), full_precision(v)
-            found = [self._attend(k, values, real, one) for one in self._rounds(k, real)]
+            found = [self._attend(k, values, real, one) for one in self.hash_rounds(k, real)]
             outs, sums = (torch.stack(part) for part in zip(*found, strict=True))
             shares = sums.softmax(0).unsqueeze(-1)  # (rounds, R, H, n, 1)
             return (shares * outs).sum(0).to(v.dtype), None
@@ -70,7 +70,7 @@ class ReformerAttention(Kernel):
         at = torch.arange(n, device=k.device)
         scores = _scores(k, k).masked_fill(at == at[:, None], SELF_PENALTY)
         rounds = []
-        for buckets, order in self._rounds(k, real):
+        for buckets, order in self.hash_rounds(k, real):
             chunk = _ranks(order) // self.chunk
             behind = chunk.unsqueeze(3) - chunk.unsqueeze(2)  # query - key
             alike = buckets.unsqueeze(3) == buckets.unsqueeze(2)
@@ -86,7 +86,7 @@ class ReformerAttention(Kernel):
         if self.redraw and step % self.redraw == 0:
             self.rotations.copy_(torch.randn(self.rotations.shape, generator=generator))
 
-    def _rounds(self, k: Tensor, real: Tensor) -> list[Hashed]:
+    def hash_rounds(self, k: Tensor, real: Tensor) -> list[Hashed]:
         """Return the buckets of each round. Padding has a bucket of its own, after all others."""
         n, lengths = k.shape[2], real.sum(1)
         half = (-(-lengths // self.chunk) + 1) // 2  # pairs of buckets per row

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from regard.views.plots import (
     alignment_plot,
+    attention_cells,
+    attention_field,
     attention_ideas,
+    attention_rank,
     checkpoints,
     convolution_plots,
     decay_plot,
@@ -21,6 +24,10 @@ from regard.views.plots import (
     position_ideas,
     position_scores,
     position_table,
+    position_training,
+    recurrent_plot,
+    relu_curves,
+    residual_sizes,
     scene_plot,
     schedule_plot,
     search_plot,
@@ -100,6 +107,10 @@ FIGURES = {
         position_scores.plot_position_scores,
         ("kinds",),
     ),
+    "position-tables": FigureSpec(
+        "learned and FLOATER positions before and after a short training, next to sinusoids",
+        position_training.plot_tables,
+    ),
     "norm-axes": FigureSpec(
         "which numbers of a padded batch layer norm and batch norm average over",
         norm_plots.plot_norm_axes,
@@ -107,6 +118,11 @@ FIGURES = {
     "norm-gradients": FigureSpec(
         "gradients and the residual stream of a new Transformer: pre-norm, post-norm, others",
         norm_plots.plot_norm_gradients,
+        ("kinds",),
+    ),
+    "residual-sizes": FigureSpec(
+        "sizes of the residual stream and of what each branch adds, by layer",
+        residual_sizes.plot_residual_sizes,
         ("kinds",),
     ),
     "norm-statistics": FigureSpec(
@@ -119,6 +135,33 @@ FIGURES = {
         "attention patterns of all kernels, computed from gradients",
         patterns.plot_patterns,
         ("kinds",),
+    ),
+    "attention-cells": FigureSpec(
+        "number of scores of sparse and low-rank kernels over the length, next to n²",
+        attention_cells.plot_cells,
+        ("kinds",),
+    ),
+    "attention-field": FigureSpec(
+        "inputs that an output depends on after 1 to 4 layers of sparse attention",
+        attention_field.plot_field,
+        ("kinds",),
+    ),
+    "attention-rank": FigureSpec(
+        "singular values of trained attention maps, and errors of low rank and Linformer",
+        attention_rank.plot_rank,
+    ),
+    "attention-sorting": FigureSpec(
+        "the map of Reformer before and after sorting by bucket",
+        attention_field.plot_sorting,
+    ),
+    "attention-relu": FigureSpec(
+        "ReLU and softmax attention on the task `reverse`: learning curves and maps",
+        relu_curves.plot_relu,
+        ("kinds",),
+    ),
+    "attention-recurrent": FigureSpec(
+        "recurrent networks and self-attention: gradients over distance, time over length",
+        recurrent_plot.plot_recurrent,
     ),
     "alignment": FigureSpec(
         "attention to a long source: additive, guided, location-aware and monotonic",
