@@ -227,7 +227,7 @@ def test_other_files_of_that_name_are_an_error(tmp_path: Path) -> None:
         CellStore(tmp_path, describe_machine(1))
 
 
-def test_a_panel_without_measurements_says_so() -> None:
+def test_a_panel_without_measurements_is_labeled() -> None:
     """At length 1, and for kernels that are not causal, no decoding step is measured."""
     row = {"kernel": "nystrom", "length": 1, "forward_ms": 1.0, "backward_ms": 2.0, "peak_mb": 3.0}
     with styled():

@@ -38,7 +38,7 @@ def test_the_batch_is_invisible(model: nn.Module) -> None:
             scores = [h.score for h in whole[row]]
             assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
             expected = {h.tokens: h.score for h in whole[row]}
-            for one in found:  # equally good outputs may change places, also with one left out
+            for one in found:  # equally good outputs may swap, also with the next one
                 score = expected.get(one.tokens, scores[-1])
                 assert one.score == pytest.approx(score, abs=1e-4)
 
