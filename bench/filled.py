@@ -96,7 +96,7 @@ def all_cases(count: int) -> list[Tree]:
     from regard.config.configs import CONFIGS
     from regard.config.load import check_config, read_recipe
     from regard.config.recipe_files import recipe_names
-    from regard.data.sources.builtin import BUILTIN
+    from regard.data.sources.builtin import BUILTIN, builtin_task
 
     draw, found = random.Random(1), list[Tree]()
     for recipe in recipe_names():
@@ -107,6 +107,7 @@ def all_cases(count: int) -> list[Tree]:
     found += [
         {"tree": read_recipe(recipe) if recipe else {}, "data": data}
         for data, recipe in product(BUILTIN, ["", "g2p", *pairs])
+        if builtin_task(data) == "transduce"
     ]
     for _ in range(count):
         task = draw.choice(list(CONFIGS))

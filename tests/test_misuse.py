@@ -85,7 +85,7 @@ def test_one_example_with_a_dev_file_can_be_used(
         (
             ["revers"],
             "revers: neither a file nor a built-in dataset (g2p, reverse, copy, sort, dates, "
-            "scenes, communities)",
+            "scenes, listops, listops-long, communities)",
         ),
         (["revers"], "did you mean reverse?"),
         (["."], "."),

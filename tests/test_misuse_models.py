@@ -58,7 +58,8 @@ ASKED = [
         "regress-dev.csv line 1: 'a,b,y': expected 2 finite numbers",
     ),
     ("tag", ("predict", "--input", "nowhere.txt"), "nowhere.txt: no such file"),
-    ("classify", ("evaluate", "reverse"), "reverse: built-in datasets are for --task transduce"),
+    ("classify", ("evaluate", "reverse"), "reverse: built-in data for --task transduce, found"),
+    ("transduce", ("evaluate", "listops"), "listops: built-in data for --task classify, found"),
 ]
 
 

@@ -154,7 +154,7 @@ DataFile = Annotated[
         metavar="DATA",
         help="Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), images (folder by class, "
         'NPZ), "-" for stdin, or a built-in dataset (g2p, reverse, copy, sort, dates, '
-        "scenes, communities).",
+        "scenes, listops, listops-long, communities).",
         callback=check_file,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Built-in datasets: g2p (CMUdict), and the generated reverse, copy, sort, dates and scenes."""
+"""Built-in datasets: g2p (CMUdict), and generated ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from regard.core.errors import UserError
 from regard.core.suggest import did_you_mean
 from regard.data.reading.lines import missing_file
 from regard.data.reading.read import Pair, hash_source
+from regard.data.sources import listops
 
 GRAPH = "communities"  # the built-in graph, which is not a list of pairs
+LABELED = ("listops", "listops-long")  # datasets of labeled texts; others have pairs of sequences
 SEED = 1
 GENERATED_SIZES = {"train": 20_000, "dev": 500, "test": 500}
 G2P_SIZES = {"dev": 1_000, "test": 2_000}  # in words
@@ -23,7 +27,7 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-Generate = Callable[[random.Random], tuple[str, str]]
+Generate = Callable[[random.Random], tuple[str, Any]]
 
 
 @dataclass
@@ -39,6 +43,11 @@ class Splits:
 def is_builtin(name: str) -> bool:
     """Return whether there is a built-in dataset of this name."""
     return name in BUILTIN
+
+
+def builtin_task(name: str) -> str:
+    """Return the task of a built-in dataset."""
+    return "classify" if name in LABELED else "transduce"
 
 
 def builtin(name: str) -> Splits:
@@ -135,20 +144,22 @@ def _ordinal_ending(day: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-def _generated(name: str, generate: Generate) -> Callable[[], Splits]:
+def _generated(
+    name: str, generate: Generate, sizes: dict[str, int] = GENERATED_SIZES
+) -> Callable[[], Splits]:
     """Return a function that generates a dataset with distinct sources."""
 
     def splits() -> Splits:
         generator = random.Random(f"{name} {SEED}")
-        pairs: dict[str, str] = {}
-        while len(pairs) < sum(GENERATED_SIZES.values()):
+        pairs: dict[str, Any] = {}
+        while len(pairs) < sum(sizes.values()):
             source, target = generate(generator)
             pairs.setdefault(source, target)
         # Shuffle: there are few short sources, and duplicates are dropped, so they come early.
         items = list(pairs.items())
         generator.shuffle(items)
         examples = [Pair(source, target, line) for line, (source, target) in enumerate(items, 1)]
-        start, end = GENERATED_SIZES["train"], GENERATED_SIZES["train"] + GENERATED_SIZES["dev"]
+        start, end = sizes["train"], sizes["train"] + sizes["dev"]
         note = f"{name}: generated {len(examples):,} pairs with distinct sources"
         return Splits(examples[:start], examples[start:end], examples[end:], [note])
 
@@ -170,4 +181,10 @@ BUILTIN: dict[str, Callable[[], Splits]] = {
     "sort": _generated("sort", _random_text(lambda text: "".join(sorted(text)))),
     "dates": _generated("dates", _date),
     "scenes": _scenes,
+    "listops": _generated(
+        "listops", partial(listops.nested_list, shape=listops.SHORT), listops.SIZES
+    ),
+    "listops-long": _generated(
+        "listops-long", partial(listops.nested_list, shape=listops.LONG), listops.LONG_SIZES
+    ),
 }

@@ -9,7 +9,7 @@ from regard.core.errors import UserError
 from regard.core.limits import check_text_length, text_limit
 from regard.data.reading.read import Pair, Pairs, read_aligned, read_pairs, split_dev
 from regard.data.reading.splits import keep_split, read_splits, train_and_dev
-from regard.data.sources.builtin import GRAPH, builtin, is_builtin, unknown_data
+from regard.data.sources.builtin import GRAPH, builtin, builtin_task, is_builtin, unknown_data
 from regard.data.sources.open_large import read_large
 
 
@@ -243,6 +243,7 @@ def check_line_lengths(pairs: Pairs) -> None:
 def _builtin_name(spec: DataSpec, task: str) -> str | None:
     """Return the built-in dataset, None for files; raise UserError if `task` has no such data."""
     name = spec.builtin_name()
-    if name and task != "transduce":
-        raise UserError(f"{name}: built-in datasets are for --task transduce", help="pass a file")
+    if name and task != (expected := builtin_task(name)):
+        message = f"{name}: built-in data for --task {expected}, found --task {task}"
+        raise UserError(message, help=f"pass --task {expected}, or a file")
     return name
