@@ -43,7 +43,7 @@
     const top = TOPS.find((value) => value >= weight) || weight;
     // Kernels with implied weights may have negative ones.
     const signed = heads.some((one) => one.matrix().flat.some((value) => value < 0));
-    const style = signed ? {colors: "both", scale: "both", top} : {top};
+    const style = signed ? {colors: "signed", scale: "both", top} : {top};
     return {part, layers, heads, all, style, main: known.length > 1 && main.loss < 0 ? main : null, most};
   };
 

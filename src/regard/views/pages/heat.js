@@ -56,6 +56,8 @@
     warm: ["--heat-0", "--warm-1", "--warm-2", "--warm-3", "--warm-4"],
     both: ["--cool-4", "--cool-3", "--cool-2", "--cool-1", "--heat-0",
       "--warm-1", "--warm-2", "--warm-3", "--warm-4"],
+    signed: ["--warm-4", "--warm-3", "--warm-2", "--warm-1", "--heat-0",
+      "--cool-1", "--cool-2", "--cool-3", "--cool-4"],
   };
   let ramps = {};
   document.addEventListener("regard:theme", () => { ramps = {}; });
