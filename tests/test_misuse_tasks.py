@@ -189,7 +189,7 @@ SETTINGS = [
     (
         "classify",
         ("model.encoder.kind=linear", "model.pooling=last"),
-        "does not depend on the rest of the text",
+        "position does not depend on the rest of the text",
     ),
 ]
 

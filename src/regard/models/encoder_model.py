@@ -264,12 +264,13 @@ class PooledOptions(SourceModelOptions):
         """Return the model for inputs of this shape. outputs: number of labels or targets."""
         encoder: Any = self.encoder  # sizes must be set
         assert self.pooling
-        if shape.kind == "text" and self.pooling in encoder.positions_without_context:
+        frontend = build_frontend(self.frontend, encoder, shape)
+        alone = self.pooling in encoder.positions_without_context
+        if alone and not frontend.one_shape:
             raise UserError(
                 f"model.pooling={self.pooling}: with encoder {encoder.kind}, the output at this "
-                "token does not depend on the rest of the text",
+                f"position does not depend on the rest of the {shape.kind}",
                 help="use mean, max or attention",
             )
-        frontend = build_frontend(self.frontend, encoder, shape)
         body, width = encoder.build_for(frontend), encoder.output_for(frontend)
         return EncoderModel(frontend, body, POOLS[self.pooling](width), LabelHead(width, outputs))
