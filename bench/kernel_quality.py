@@ -26,19 +26,18 @@ from cells import Cell, run_cells, use_processor_clock
 from regard.baselines.constant import most_frequent
 from regard.config.load import load_config
 from regard.core.memory import tune_malloc
-from regard.core.options import kinds_of
 from regard.data.reading.read import Pair
 from regard.data.sources.listops import ListShape, nested_list
 from regard.experiments.crossover.own_process import Limits, call_in_process
 from regard.inference.predictor import Predictor
 from regard.metrics.label_metrics import measure_labels
-from regard.nn.kernels import Attention
+from regard.nn.kernels import SEQUENCE_KERNELS
 from regard.training.loop import train
 from regard.training.start import start_run
 from regard.views.figures.style import COLORS, FAINT, INK, new_figure, panels, save, styled
 
 BASELINES = {"constant": lambda text: "", "outermost operator": lambda text: text.split()[0]}
-KERNELS = [kind for kind in kinds_of(Attention) if kind not in ("edges", "distances")]
+KERNELS = list(SEQUENCE_KERNELS)
 SHAPE = ListShape(depth=6, arguments=10, shortest=100, longest=250)
 PAIRS, TESTED, BATCH = 20_000, 1_000, 16
 SETTINGS: dict[str, dict[str, int]] = {  # of kernels, for these lengths

@@ -74,12 +74,42 @@ def test_only_training_perturbs() -> None:
 
 
 def test_it_is_the_default_for_few_texts_of_words() -> None:
-    def default(stats: DataStats) -> float | None:
-        config = ClassifyConfig.model_validate({"training": {"steps": 1}})
+    def default(stats: DataStats, encoder: str = "auto") -> float | None:
+        sections = {"training": {"steps": 1}, "model": {"encoder": {"kind": encoder}}}
+        config = ClassifyConfig.model_validate(sections)
         return fill_defaults(config, stats)[0].objective.adversarial  # type: ignore[no-any-return]
 
-    assert default(DataStats(5_000, 60_000, 6, True, labels=True)) == 0.5
+    texts = DataStats(5_000, 60_000, 6, True, labels=True)
+    assert default(texts) == default(texts, "window") == 0.5
+    assert default(texts, "recurrent") == 0.0
     assert default(DataStats(500_000, 6_000_000, 6, True, labels=True)) == 0.0
     assert default(DataStats(5_000, 60_000, 6, False, labels=True)) == 0.0
     vectors = DataStats(5_000, 5_000, 6, True, labels=True, vectors=4, source="vectors")
     assert default(vectors) == 0.0
+
+
+def test_epochs_do_not_depend_on_which_settings_are_given() -> None:
+    """Also if everything but the objective is known at once."""
+    texts = DataStats(5_000, 63_000, 6, True, labels=True)
+    sized = {"encoder": {"kind": "window", "width": 8, "layers": 1}, "pooling": "max"}
+    training = {"budget": 60, "optimizer": {"kind": "adamw"}, "batch_tokens": 512}
+    for sections in ({}, {"model": sized, "training": training | {"precision": "float32"}}):
+        config = ClassifyConfig.model_validate({"training": {"budget": 60}} | sections)
+        assert fill_defaults(config, texts)[0].training.epochs == 12
+
+
+def test_power_norm_has_the_same_statistics_of_gradients() -> None:
+    """They are as large as those of an update without perturbed inputs, not `count` times."""
+    torch.manual_seed(0)
+    sizes = {"kind": "transformer", "width": 8, "heads": 2, "layers": 1, "feedforward_width": 8}
+    sections = {"encoder": sizes | {"norm": {"kind": "power"}, "dropout": 0.0}, "pooling": "mean"}
+    config = ClassifyConfig.model_validate({"model": sections})
+    options = fill_defaults(config, DataStats(4, 40, 3, False))[0].model
+    sums = []
+    for adversarial in (0.0, 1e-6):
+        torch.manual_seed(0)
+        model = options.build(InputShape("text", 9), 3).train()
+        loss = Labels(adversarial=adversarial)(model, batch_of(*range(3)))
+        (loss.sum / 3).backward()
+        sums.append(sum(float(b.abs().sum()) for n, b in model.named_buffers() if "pull" in n))
+    assert 0 < sums[1] < 2.5 * sums[0]

@@ -66,7 +66,7 @@ def _split(text: str) -> list[str]:
 def _lengths(text: str) -> list[int]:
     """Return the lengths of an option; raise UserError if one is out of bounds."""
     for part in _split(text):
-        if not part.isdecimal() or not 0 < int(part[:9]) <= MAX_LENGTH:
+        if not part.isdecimal() or len(part) > 9 or not 0 < int(part) <= MAX_LENGTH:
             raise UserError(
                 f"--lengths {text}: expected integers from 1 to {MAX_LENGTH:,}, found {part!r}",
                 help="for example: --lengths 128,1024,8192",

@@ -180,8 +180,8 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
         return f"  {name}: expected a kind; set {name}.kind to one of {', '.join(kinds)}"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
-        hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
-        expected, found = _fitting(path[-1], kinds), context["tag"]
+        found, fitting = context["tag"], _fitting(path[-1], kinds)
+        hint, expected = did_you_mean(found, fitting), ", ".join(map(repr, fitting))
         if having := _kinds_that_allow(found, error["loc"], config):
             where = ".".join(path[:-1])
             return (
@@ -194,14 +194,13 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     return f"  {name}: {message}{found}" if name else f"  {message}"
 
 
-def _fitting(slot: str, kinds: Kinds) -> str:
+def _fitting(slot: str, kinds: Kinds) -> list[str]:
     """Return the kinds of a slot; attention to another sequence needs kernels that support it."""
-    fits = [
+    return [
         name
         for name, kind in kinds.items()
         if slot != "cross" or not hasattr(kind, "supports") or kind.supports.cross
     ]
-    return ", ".join(map(repr, fits))
 
 
 def _kinds_that_allow(tag: str, loc: tuple[Any, ...], config: type[BaseModel]) -> list[str]:

@@ -139,6 +139,11 @@ class EncoderOptions(NetworkOptions):
         return frozenset()
 
     @property
+    def default_adversarial(self) -> float:
+        """Return the default norm of adversarial perturbations of classifiers of few texts."""
+        return 0.0
+
+    @property
     def positions_without_context(self) -> frozenset[str]:
         """Return which of the `first` and `last` outputs do not depend on other positions."""
         return frozenset()

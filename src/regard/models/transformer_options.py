@@ -77,7 +77,7 @@ class TransformerOptions(NetworkOptions):
             raise ValueError(
                 f"qk_norm normalizes queries and keys, but attention {kind} has no {names}"
             )
-        if "key" in reads and missing and self.kv_heads not in (0, self.heads):
+        if self.heads and "key" in reads and missing and self.kv_heads not in (0, self.heads):
             raise ValueError(
                 f"kv_heads {self.kv_heads}: attention {kind} uses keys as queries, so heads with "
                 "the same keys would be the same; use kv_heads 0"

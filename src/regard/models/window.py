@@ -153,6 +153,11 @@ class WindowEncoderOptions(MlpEncoderOptions):
         return frozenset()
 
     @property
+    def default_adversarial(self) -> float:
+        """Return 0.5: embeddings of tokens have a norm of about 1."""
+        return 0.5
+
+    @property
     def positions_without_context(self) -> frozenset[str]:
         return frozenset()
 

@@ -19,7 +19,6 @@ from regard.nn.perturbation import perturbing
 from regard.objectives.cross_entropy import SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
-ADVERSARIAL = 0.5  # default norm of perturbations
 ADVERSARIAL_EPOCHS = 1.5  # relative to training without them
 
 
@@ -76,36 +75,48 @@ class Labels(Objective):
         None,
         ge=0,
         allow_inf_nan=False,
-        description="norm of adversarial perturbations, per example; embeddings of tokens have a "
-        "norm of about 1 (0 = none)",
+        description="norm of adversarial perturbations of the vectors that the encoder reads, per "
+        "example (0 = none)",
     )
 
     @property
-    def epoch_factor(self) -> float:
+    def epoch_factor(self) -> float | None:
         """Return more than 1 with perturbed inputs, because models overfit later."""
+        if self.adversarial is None:
+            return None
         return ADVERSARIAL_EPOCHS if self.adversarial else 1.0
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Yield the norm of the perturbations, for small data of words."""
-        text = stats.source == "text" and stats.subwords
-        norm = ADVERSARIAL if text and not stats.is_large else 0.0
-        reason = "regularizes models of few texts" if norm else stats.reason
-        yield from self.auto_settings(reason, adversarial=norm)
+        """Yield the norm of the perturbations once the kind of the encoder is known."""
+        encoder = config.model.encoder
+        if not encoder.is_auto:
+            text = stats.source == "text" and stats.subwords
+            norm = encoder.default_adversarial if text and not stats.is_large else 0.0
+            reason = "regularizes models of few texts" if norm else stats.reason
+            yield from self.auto_settings(reason, adversarial=norm)
 
     def count(self, batch: Batch) -> float:
         """Return the weighted number of examples that the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """Return the loss of a batch. The part `adversarial` is that of the perturbed inputs."""
+        """Return the loss of a batch.
+
+        Parts: `adversarial`, of perturbed inputs; `nll`, of the others, without label smoothing.
+        """
         count = self.count(batch)
         if not (self.adversarial and model.training and torch.is_grad_enabled()):
             return Loss(_weighted(self._each(model, batch), batch), count)
         with perturbing() as perturbation:
             each = self._each(model, batch)
-            perturbation.increase(each.sum(), self.adversarial)
+            # Divided as in the update: some norms have statistics of their gradients.
+            perturbation.increase(each.sum() / count, self.adversarial)
             worse = _weighted(self._each(model, batch), batch)
-        return Loss((_weighted(each, batch) + worse) / 2, count, {"adversarial": worse.detach()})
+        clean = _weighted(each, batch)
+        parts = {"adversarial": worse.detach()}
+        if not self.label_smoothing:
+            parts["nll"] = clean.detach()
+        return Loss((clean + worse) / 2, count, parts)
 
     def _each(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of each example (B,)."""

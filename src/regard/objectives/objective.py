@@ -67,8 +67,8 @@ class Objective(Options, ABC):
     kind: str
 
     @property
-    def epoch_factor(self) -> float:
-        """Return the factor of the automatic number of epochs."""
+    def epoch_factor(self) -> float | None:
+        """Return the factor of the automatic number of epochs; None if settings are missing."""
         return 1.0
 
     @property

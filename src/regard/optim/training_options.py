@@ -152,6 +152,8 @@ class Training(Options):
         model, factor = config.model, config.objective.lr_factor
         lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
         if epochs is not None:
+            if config.objective.epoch_factor is None:
+                return
             epochs *= config.objective.epoch_factor
         reason = stats.reason
         if factor != 1:

@@ -11,18 +11,16 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.core.options import kinds_of
 from regard.core.suggest import suggest_names
 from regard.data.tensors.tree import Tree
 from regard.nn.attention import HeadSizes, SelfAttention
-from regard.nn.kernels import Attention, Softmax
+from regard.nn.kernels import SEQUENCE_KERNELS, Softmax
 from regard.nn.kernels.kernel import AttentionMask, KernelOptions, Shape
 from regard.nn.positions import Position
 
 WIDTH, HEADS, ROWS = 128, 2, 1
 FUSED, EXPLICIT = "softmax", "softmax-explicit"
-ALL: dict[str, Any] = kinds_of(Attention)
-KINDS = {name: kind for name, kind in ALL.items() if not kind.supports.edges}  # not for graphs
+KINDS: dict[str, Any] = {**SEQUENCE_KERNELS}
 KERNELS = (FUSED, EXPLICIT, *(kind for kind in KINDS if kind != FUSED))
 
 

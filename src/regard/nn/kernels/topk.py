@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.nn.kernels.dense import DenseAttention
 from regard.nn.kernels.kernel import Kernel, KernelOptions, Shape, masked_softmax
 
-TIE = 1e-5  # relative difference of scores that count as equal: that of their rounding
+TIE = 1e-5  # difference of scores that count as equal, relative to the largest: their rounding
 
 
 class TopKAttention(DenseAttention):
@@ -26,7 +26,8 @@ class TopKAttention(DenseAttention):
         if visible is not None:
             scores = scores.masked_fill(~visible, float("-inf"))
         smallest = scores.detach().topk(min(self.count, scores.shape[-1])).values[..., -1:]
-        smallest = smallest - TIE * smallest.abs().clamp(min=1.0)
+        finite = scores.detach().masked_fill(scores == float("-inf"), 0.0)
+        smallest = smallest - TIE * finite.abs().amax(-1, keepdim=True)
         return masked_softmax(scores, (scores >= smallest) & (scores > float("-inf")))
 
 

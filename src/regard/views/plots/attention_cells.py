@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.core.options import kinds_of
-from regard.nn.kernels import Attention
+from regard.nn.kernels import SEQUENCE_KERNELS
 from regard.nn.kernels.kernel import AttentionMask, Kernel, Shape
 from regard.nn.positions import Position
 from regard.views.figures.style import (
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KINDS: dict[str, Any] = kinds_of(Attention)
+KINDS: dict[str, Any] = {**SEQUENCE_KERNELS}
 SPARSE = ("local", "strided", "block", "longformer", "bigbird", "convolution")
 SHOWN = ("softmax", *SPARSE, "linformer", "nystrom", "reformer")
 LENGTHS, HEAD_WIDTH = (128, 256, 512, 1024, 2048), 8

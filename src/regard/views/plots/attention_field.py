@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.core.options import kinds_of
 from regard.data.tensors.padded import Padded
 from regard.models.transformer_options import TransformerEncoderOptions
-from regard.nn.kernels import Attention
+from regard.nn.kernels import SEQUENCE_KERNELS
 from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.kernels.reformer import ReformerAttention
 from regard.nn.positions import Position
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LENGTH, WIDTH, DEPTHS = 48, 16, (1, 2, 3, 4)
-KINDS: dict[str, Any] = kinds_of(Attention)
+KINDS: dict[str, Any] = {**SEQUENCE_KERNELS}
 SIZES: dict[str, dict[str, Any]] = {
     "local": {"window": 3},
     "strided": {"stride": 7},

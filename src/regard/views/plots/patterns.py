@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.core.options import kinds_of
-from regard.nn.kernels import Attention
+from regard.nn.kernels import SEQUENCE_KERNELS
 from regard.nn.kernels.kernel import AttentionMask, Kernel, KernelOptions, Shape
 from regard.nn.positions import Position
 from regard.views.figures.style import (
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LENGTH, HEAD_WIDTH, COLUMNS = 24, 8, 8
-ALL: dict[str, Any] = kinds_of(Attention)
-KINDS = {name: kind for name, kind in ALL.items() if not kind.supports.edges}  # not for graphs
+KINDS: dict[str, Any] = {**SEQUENCE_KERNELS}
 # Sizes so small that 24 positions are several windows, blocks, chunks and segments.
 SIZES: dict[str, dict[str, Any]] = {
     "local": {"window": 3},
